@@ -1,0 +1,168 @@
+"""`python -m benchmarks.eighths [--bundle DIR] [--model NAME] [--output FILE]`: a model's passes in 8 bits beside bf16.
+
+Random weights. Each way of 8 bits takes its turn in every round: rows and weights, weights alone, and these with a
+cache in 8 bits. A pass is timed only after its logits were found near those in bf16. Without a GPU `--executor cpu`
+tries the whole on the interpreter; its times say nothing of a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.compare import benchmark_bound
+from gpt.config import LLAMAS, PRESETS, GPTConfig
+from gpt.graphs import Decode, Forward
+from gpt.kv_cache import KVCache
+from gpt.model import GPT
+from gpt.quantize import F8
+from gpt.weights import quantized, random_weights
+from toolchain import command
+from toolchain.bundles.bundle import Bundle
+from toolchain.errors import ConformanceError
+from toolchain.runtime import Executor, Launcher, open_executor
+
+from .harness import stats
+from .harness.measurement import Measurement
+from .harness.our_side import OurSide, poison
+
+MODELS: Mapping[str, GPTConfig] = {**PRESETS, **{f"llama-{name}": config for name, config in LLAMAS.items()}}
+FORWARDS, BATCHES, POSITIONS = ((1, 1024), (8, 256), (8, 1024), (32, 1024)), (1, 8, 64), 1024
+BF16, KEPT = "bf16", 0.01  # KEPT: every number in the cache before a step
+SET_UP = "tilestack compile --target sm_90 --source mlir --dtype bf16 --output build/bundle; see docs/benchmarks.md"
+
+
+@dataclass(frozen=True)
+class Way:
+    """`quantize`: one of quantize.CHOICES, or none. `cache`: one of kv_cache.KINDS."""
+
+    quantize: str = ""
+    cache: str = ""
+
+    @property
+    def name(self) -> str:
+        said = [self.quantize] * bool(self.quantize) + [f"cache {self.cache}"] * bool(self.cache)
+        return ", ".join(said) or BF16
+
+
+def ways(config: GPTConfig) -> list[Way]:
+    """Those that a model has; bf16 first."""
+    rows = ["f8", "i8"] if config.family == "gpt2" else []
+    alone = ["f8-weights", "i8-weights"]
+    return [Way(), *map(Way, rows + alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone)]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass that is ready to be run, and what sets it back before each run. `logits`: (rows, V) after a run."""
+
+    run: Callable[[], object]
+    prepare: Callable[[], object]
+    logits: Callable[[], NDArray[np.float32]]
+
+
+def main() -> None:
+    """Prints a row for each way of each pass, and writes JSON. Raises ConformanceError for logits that are wrong."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.eighths", description=__doc__)
+    parser.add_argument("--bundle", type=Path, default=Path("build/bundle"))
+    parser.add_argument("--source", default="mlir")
+    parser.add_argument("--model", choices=MODELS, default="gpt2")
+    parser.add_argument("--executor", default="cuda")
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    with open_executor(asked.executor) as executor:
+        launcher = Launcher(Bundle.load(asked.bundle), asked.source, executor)
+        found = measure(MODELS[asked.model], launcher, asked.rounds)
+    if asked.output:
+        rows = [row.to_json() for rows in found.values() for row in rows]
+        asked.output.write_text(
+            json.dumps({"device": executor.name, "model": asked.model, "rows": rows}, indent=1) + "\n"
+        )
+
+
+def measure(
+    config: GPTConfig, launcher: Launcher, rounds: int, forwards: Sequence[tuple[int, int]] = FORWARDS,
+    batches: Sequence[int] = BATCHES,
+) -> dict[str, list[Measurement]]:  # fmt: skip
+    """The microseconds of each way by pass."""
+    weights = random_weights(config, seed=7)
+    models: dict[str, GPT] = {}
+    for way in ways(config):
+        own, tensors = quantized(config, weights, way.quantize) if way.quantize else (config, weights)
+        models[way.name] = GPT(own, tensors.astype("bf16"), launcher, "bf16", cache=way.cache)
+    side = OurSide(launcher.executor, flush_bytes=0)
+    found: dict[str, list[Measurement]] = {}
+    for name, build in passes(config, forwards, batches):
+        # A forward pass has no cache: a way that differs in that alone is the same one.
+        taken = {key: model for key, model in models.items() if name.startswith("decode") or not model.cache}
+        made = {key: build(model) for key, model in taken.items()}
+        check(name, made, launcher.executor)
+        samples: dict[str, list[float]] = {key: [] for key in made}
+        for _ in range(rounds):
+            for key, each in made.items():
+                samples[key].append(side.time_us(each.run, each.prepare))
+        found[name] = [Measurement.of(f"{name}: {key}", "us", times) for key, times in samples.items()]
+        for row, times in zip(found[name], samples.values(), strict=True):
+            print(f"{row}  {stats.ratio(samples[BF16], times).value:.2f} x {BF16}", flush=True)
+    return found
+
+
+def passes(
+    config: GPTConfig, forwards: Sequence[tuple[int, int]], batches: Sequence[int]
+) -> Iterator[tuple[str, Callable[[GPT], Pass]]]:
+    """What makes each pass of a model, by its name."""
+    for batch, length in forwards:
+        tokens = np.random.default_rng(1).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+        yield f"forward ({batch}, {length})", lambda model, tokens=tokens: _forward(model, tokens)
+    for batch in batches:
+        tokens = np.random.default_rng(1).integers(0, config.vocab_size, batch).astype(np.int32)
+        yield f"decode {batch}", lambda model, tokens=tokens: _decode(model, tokens)
+
+
+def _forward(model: GPT, tokens: NDArray[np.int32]) -> Pass:
+    forward = Forward(model, *tokens.shape)
+    forward.set_tokens(tokens)
+
+    def logits() -> NDArray[np.float32]:
+        return forward.logits.numpy()[:, -1].astype(np.float32)
+
+    return Pass(forward.run, lambda: poison(forward.logits), logits)
+
+
+def _decode(model: GPT, tokens: NDArray[np.int32]) -> Pass:
+    """A step that fills a cache, in which all numbers are the same before."""
+    batch, positions = len(tokens), min(POSITIONS, model.config.n_ctx)
+    cache = KVCache(model, batch, positions)
+    cache.memory.fill(F8.largest if model.cache else KEPT)
+    if cache.scales is not None:
+        cache.scales.fill(KEPT / F8.largest)
+    step = Decode(model, cache)
+    lengths = np.full(batch, positions - 1, np.int32)
+    return Pass(step.run, lambda: step.reset(tokens, lengths), lambda: step.logits.numpy().astype(np.float32))
+
+
+def check(name: str, made: Mapping[str, Pass], executor: Executor) -> None:
+    """Runs each pass once. Raises ConformanceError for logits that are further from those in bf16 than rounding takes
+    them."""
+    found: dict[str, NDArray[np.float32]] = {}
+    for key, each in made.items():
+        each.prepare()
+        each.run()
+        executor.synchronize()
+        found[key] = each.logits()
+    exact = found[BF16]
+    for key, logits in found.items():
+        error = float(np.linalg.norm(logits - exact) / np.linalg.norm(exact))
+        if not error <= benchmark_bound("eighths", BF16):
+            raise ConformanceError(f"{name}: logits of {key} differ from those in bf16 by {error:.3g} of them")
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main, set_up=SET_UP))

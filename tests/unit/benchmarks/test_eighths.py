@@ -1,0 +1,50 @@
+"""Passes in 8 bits beside bf16: which ways there are, that each is checked, and what a wrong one is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import eighths
+from benchmarks.eighths import MODELS, Pass, check, measure, ways
+from tests.unit.gpt.conftest import ReferenceLauncher
+from toolchain.errors import ConformanceError
+from toolchain.runtime import CpuExecutor
+
+
+def test_a_llama_has_only_ways_that_round_no_rows() -> None:
+    names = [way.name for way in ways(MODELS["gpt2"])]
+    assert names == [
+        "bf16", "f8", "i8", "f8-weights", "i8-weights", "cache f8", "f8-weights, cache f8", "i8-weights, cache f8",
+    ]  # fmt: skip
+    assert [way.name for way in ways(MODELS["llama-nano"])] == [name for name in names if name not in ("f8", "i8")]
+
+
+@pytest.mark.parametrize("name", ["nano", "llama-nano"])
+def test_each_way_of_each_pass_is_measured(name: str) -> None:
+    launcher: Any = ReferenceLauncher()
+    config, every = MODELS[name], {way.name for way in ways(MODELS[name])}
+    found = measure(config, launcher, 2, forwards=((2, 40),), batches=(1,))
+    assert list(found) == ["forward (2, 40)", "decode 1"]
+    named = [{row.name.split(": ", 1)[1] for row in rows} for rows in found.values()]
+    assert named == [{each for each in every if "cache" not in each}, every]
+    assert all(row.samples == 2 and row.median > 0 for rows in found.values() for row in rows)
+    ran = {op for op, _ in launcher.launches}
+    assert {"linear_residual_weight_f8", "linear_residual_weight_i8", "grouped_decode_attention_f8"} <= ran
+
+
+def test_wrong_logits_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(scale: float) -> Pass:
+        return Pass(lambda: None, lambda: None, lambda: scale * np.ones((2, 8), np.float32))
+
+    def bound(name: str, dtype: str) -> float:
+        assert (name, dtype) == ("eighths", "bf16")
+        return 0.1
+
+    monkeypatch.setattr(eighths, "benchmark_bound", bound)
+    check("decode 1", {"bf16": made(1.0), "i8": made(1.05)}, CpuExecutor())
+    for wrong in (1.2, np.nan):
+        with pytest.raises(ConformanceError, match="decode 1: logits of i8 differ"):
+            check("decode 1", {"bf16": made(1.0), "i8": made(wrong)}, CpuExecutor())
