@@ -147,7 +147,8 @@ def run_matrix(
     for part in parts:
         executor = part.first
         small = executor.kind == "cpu" and not full
-        jobs = op_jobs(cases, run_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
+        picked = smallest(bundle, executor, cases, use_sources) if small else None
+        jobs = op_jobs(cases, run_dtypes, picked, executor.kind)
         for name, suite in suites.items():
             if name in use_names:
                 jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)

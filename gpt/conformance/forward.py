@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.both import both
 from conformance.cell import Cell
 from conformance.cells import borrows_from, sources_of
 from conformance.compare import Verdict, bound_for, compare
@@ -41,6 +42,10 @@ class ForwardCase:
     prompt: bytes = b""
     tokens: Sequence[int] = ()
 
+    def shape(self, size: tuple[int, int]) -> str:
+        """Of the rows of a size."""
+        return f"{self.model} B={size[0]} T={size[1]}"
+
 
 def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[CellResult]:
     """Every size and source of a model in one dtype: logits at every position, then greedy continuations."""
@@ -52,7 +57,7 @@ def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[Cel
     skipped = [size for size in case.sizes if on_cpu and (size not in case.cpu_sizes or dtype not in case.cpu_dtypes)]
     for cell in cells:
         for size in skipped:
-            yield cell.row(_shape(case, size), status="not run", detail="too slow for the interpreter")
+            yield cell.row(case.shape(size), status="not run", detail="too slow for the interpreter")
     sizes = [size for size in (case.cpu_sizes if on_cpu else case.sizes) if size not in skipped]
     if not sizes:
         return
@@ -67,9 +72,9 @@ def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[Cel
         tokens = np.random.default_rng(site.seed).integers(0, case.config.vocab_size, size).astype(np.int32)
         expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
         for cell in cells:
-            if not site.filter.takes(cell.name, _shape(case, size)):
+            if not site.filter.takes(cell.name, case.shape(size)):
                 continue
-            row = attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
+            row = attempt(cell, case.shape(size), _check_logits, models[cell.source], tokens, expected, dtype, site)
             yield with_borrowed_ops(row, site)
     if case.prompt:
         for row in _greedy(case, weights, models, cells, dtype, site):
@@ -89,11 +94,10 @@ def with_borrowed_ops(row: CellResult, site: JobContext) -> CellResult:
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
     """Reference and eager logits. Every source is compared with them; they are computed when first needed."""
-    return reference.float64(config, weights, tokens), reference.eager(config, weights, tokens, dtype=dtype)
-
-
-def _shape(case: ForwardCase, size: tuple[int, int]) -> str:
-    return f"{case.model} B={size[0]} T={size[1]}"
+    return both(
+        lambda: reference.float64(config, weights, tokens),
+        lambda: reference.eager(config, weights, tokens, dtype=dtype),
+    )
 
 
 def _check_logits(
@@ -133,8 +137,7 @@ def _greedy(
         if len(continuation) != count:
             raise ConformanceError(f"{len(continuation)} tokens, wants {count}")
         sequence = np.array([[*prompt, *continuation[:-1]]], np.int32)  # (1, prompt + count - 1)
-        logits = reference.float64(case.config, weights, sequence)[0, len(prompt) - 1 :]  # (count, V)
-        rounded = reference.eager(case.config, weights, sequence, dtype=dtype)[0, len(prompt) - 1 :]
+        logits, rounded = (of[0, len(prompt) - 1 :] for of in _expected(case.config, weights, sequence, dtype))
         bound = bound_for("forward", dtype, logits, rounded)
         # How far the chosen token's reference logit is below the best. Two logits are compared, so two errors add up.
         regret = logits.max(axis=-1) - logits[np.arange(count), continuation]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from conformance.coverage import Suite
 from conformance.jobs import Job, JobContext
@@ -73,14 +74,24 @@ def checkpoint_case(name: str) -> ForwardCase:
 
 @dataclass(frozen=True)
 class ForwardRows:
-    """A job: one model, of `forward_cases` or a checkpoint, in one dtype."""
+    """A job: one model, of `forward_cases` or a checkpoint, in one dtype; its longest size alone, or the rest."""
 
     model: str
     dtype: str
+    part: Literal["all", "longest", "rest"] = "all"
 
     def __call__(self, site: JobContext) -> Iterator[CellResult]:
-        case = next((case for case in forward_cases() if case.model == self.model), None)
-        return run_forward(site, case or checkpoint_case(self.model), self.dtype)
+        case = next((case for case in forward_cases() if case.model == self.model), None) or checkpoint_case(self.model)
+        if self.part == "longest":
+            case = longest(case)
+        elif self.part == "rest":
+            case = replace(case, sizes=case.sizes[:-1])
+        return run_forward(site, case, self.dtype)
+
+
+def longest(case: ForwardCase) -> ForwardCase:
+    """The case with its longest size, which is its last, alone."""
+    return replace(case, sizes=case.sizes[-1:], prompt=b"")
 
 
 CONTINUED = 1e9  # what the greedy continuation of a prompt costs, in the same unit as `cost`
@@ -98,12 +109,21 @@ def cost(case: ForwardCase, dtype: str, kind: str) -> float:
 
 
 def forward_jobs(dtypes: Sequence[str], kind: str, checkpoints: Sequence[str] = ()) -> Sequence[Job]:
-    """The `forward` cells of the conformance matrix, on a kind of executor: "cpu" or "cuda"."""
-    return [
-        Job(cost(case, dtype, kind), ForwardRows(case.model, dtype), "forward", case.model, (dtype,))
-        for case in (*forward_cases(), *map(checkpoint_case, checkpoints))
-        for dtype in dtypes
-    ]
+    """The `forward` cells of the conformance matrix, on a kind of executor: "cpu" or "cuda". There a model's longest
+    size is a job of its own, for its references take as long as a tenth of all others."""
+    jobs: list[Job] = []
+    for case in (*forward_cases(), *map(checkpoint_case, checkpoints)):
+        for dtype in dtypes:
+            whole = cost(case, dtype, kind)
+            if kind == "cpu":
+                jobs.append(Job(whole, ForwardRows(case.model, dtype), "forward", case.model, (dtype,)))
+                continue
+            part, shape = cost(longest(case), dtype, kind), case.shape(case.sizes[-1])
+            jobs += [
+                Job(whole - part, ForwardRows(case.model, dtype, "rest"), "forward", case.model, (dtype,)),
+                Job(part, ForwardRows(case.model, dtype, "longest"), "forward", shape, (dtype,)),
+            ]
+    return jobs
 
 
 def suites(checkpoints: Sequence[str] = ()) -> Mapping[str, Suite]:

@@ -10,7 +10,7 @@ import pytest
 from conformance.cases import CASES, Case
 from conformance.inputs import make_inputs
 from conformance.run import OpRows, upload
-from conformance.smallest import cheapest, cost, features, layouts, op_jobs, smallest
+from conformance.smallest import cheapest, cost, features, layouts, op_jobs, reference_cost, smallest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec
@@ -91,3 +91,14 @@ def test_an_entry_that_no_interpreter_runs_has_one_case() -> None:
     assert [key for key, symbols in smallest(portable, CpuExecutor(), cases, ["py"]).items() if symbols] == [
         (2, "f32", "py")
     ]
+
+
+def test_on_a_gpu_a_job_costs_what_its_references_do() -> None:
+    """Scores of all heads count, whatever their dimensions are called, and not the length of a cache alone."""
+    attention = Case("attention", {"B": 1, "T": 1000, "S": 1000, "H": 6, "D": 64}, "")
+    grouped = Case("grouped_attention", {"B": 1, "T": 1000, "S": 1000, "G": 2, "Q": 3, "D": 64}, "")
+    paged = Case("paged_attention", {"B": 1, "T": 1000, "G": 2, "Q": 3, "D": 64, "R": 10, "PAGE": 100, "L": 10}, "")
+    for one in (grouped, paged):
+        assert reference_cost(one) == pytest.approx(reference_cost(attention), rel=0.2)
+    (longest,) = sorted(op_jobs(CASES, ["f16"], None, "cuda"), key=lambda job: -job.cost)[:1]
+    assert longest.shape == "B=1 T=8192 S=8192 G=3 Q=3 D=64"
