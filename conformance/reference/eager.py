@@ -115,7 +115,9 @@ def layernorm(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -
 
 
 def linear(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
-    return rounded(_product(x, weight, dtype) + f32(bias), dtype)
+    out = _product(x, weight, dtype)
+    out += f32(bias)
+    return rounded(out, dtype)
 
 
 def linear_gelu(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
@@ -136,7 +138,10 @@ def linear_residual_squares(
 
 
 def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
-    return rounded(_product(x, weight, dtype) / _root_mean_square(squares, x, eps) + f32(bias), dtype)
+    out = _product(x, weight, dtype)
+    out /= _root_mean_square(squares, x, eps)
+    out += f32(bias)
+    return rounded(out, dtype)
 
 
 def _root_mean_square(squares: Array, x: Array, eps: float) -> F32:

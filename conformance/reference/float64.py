@@ -41,7 +41,9 @@ def layernorm(x: Array, weight: Array, bias: Array, eps: float) -> F64:
 
 
 def linear(x: Array, weight: Array, bias: Array) -> F64:
-    return f64(x) @ f64(weight) + f64(bias)  # (M, K) @ (K, N) + (N,)
+    out = f64(x) @ f64(weight)  # (M, K) @ (K, N)
+    out += f64(bias)  # in place: memory for large results takes longer than the sum
+    return out
 
 
 def linear_gelu(x: Array, weight: Array, bias: Array) -> F64:
@@ -49,7 +51,9 @@ def linear_gelu(x: Array, weight: Array, bias: Array) -> F64:
 
 
 def linear_residual(x: Array, weight: Array, bias: Array, residual: Array) -> F64:
-    return f64(residual) + linear(x, weight, bias)
+    out = linear(x, weight, bias)
+    out += f64(residual)
+    return out
 
 
 def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Array, squares: Array) -> tuple[F64, F64]:
@@ -68,7 +72,10 @@ def parts_of_squares(rows: Array, count: int) -> F64:
 
 
 def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
-    return f64(x) @ f64(weight) / root_mean_square(squares, x, eps) + f64(bias)
+    out = f64(x) @ f64(weight)
+    out /= root_mean_square(squares, x, eps)
+    out += f64(bias)
+    return out
 
 
 def root_mean_square(squares: Array, x: Array, eps: float) -> F64:
@@ -223,8 +230,10 @@ IN_CACHE = 1 << 16  # elements
 def in_parts(function: Callable[[Array], Array], x: Array) -> Array:
     """What an elementwise function makes of each part of x, so that its steps find the numbers in the cache."""
     flat = x.reshape(-1)
-    parts = [function(flat[start : start + IN_CACHE]) for start in range(0, max(1, x.size), IN_CACHE)]
-    return np.concatenate(parts).reshape(x.shape)
+    out = np.empty(flat.shape, function(flat[:0]).dtype)
+    for start in range(0, x.size, IN_CACHE):
+        out[start : start + IN_CACHE] = function(flat[start : start + IN_CACHE])
+    return out.reshape(x.shape)
 
 
 def softmax(x: Array) -> F64:

@@ -11,6 +11,7 @@ from conformance.compare import (
     benchmark_bound,
     bound_for,
     compare,
+    equal,
     loosest,
     set_aside,
     tolerance,
@@ -135,3 +136,19 @@ def test_results_of_every_dtype_are_compared(dtype: type) -> None:
     assert compare("gelu", "f16", result, reference, result).error == 0
     with pytest.raises(ConformanceError, match=r"at \(1,\), wants -8: off by 16"):
         compare("gelu", "f16", np.abs(result), reference, result)
+
+
+def test_equal_is_for_exact_outputs_without_any_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conformance.compare.PART", 4)
+    cache = np.array([1.0, np.nan, 3.0, 4.0, 5.0, np.nan])
+    result = cache.astype(np.float32)
+    assert equal("decode_attention", result, cache, "k_cache") == Verdict(0.0, 0.0)
+    assert equal("decode_attention", result, cache, "partial") is None  # has a bound
+    for place in range(6):
+        for other in (7.0, np.nan, np.inf):
+            wrong = result.copy()
+            wrong[place] = other
+            if not np.array_equal(wrong, result, equal_nan=True):
+                assert equal("decode_attention", wrong, cache, "k_cache") is None
+    assert equal("kv_append", np.array([np.inf]), np.array([np.inf]), "k_cache") is None
+    assert equal("kv_append", result[:3], cache, "k_cache") is None
