@@ -24,6 +24,7 @@ from gpt.weights import Weights
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Launcher
 
+ALL = ("f32", "tf32", "f16", "bf16")
 Tokens = NDArray[np.int32]
 Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
 
@@ -31,7 +32,8 @@ Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
 @dataclass(frozen=True)
 class ForwardCase:
     """A model and the sizes (B, T) to run it at. `cpu_sizes` and `cpu_dtypes`: those that the interpreter runs.
-    `prompt`: the text it continues greedily; empty for none. `tokens`: the prompt's, where they are not its bytes."""
+    `prompt`: the text it continues greedily; empty for none. `tokens`: the prompt's, where they are not its bytes.
+    `dtypes`: those that it has."""
 
     model: str
     config: GPTConfig
@@ -41,6 +43,7 @@ class ForwardCase:
     cpu_dtypes: Sequence[str]
     prompt: bytes = b""
     tokens: Sequence[int] = ()
+    dtypes: Sequence[str] = ALL
 
     def shape(self, size: tuple[int, int]) -> str:
         """Of the rows of a size."""

@@ -10,15 +10,12 @@ from typing import Literal
 from conformance.coverage import Suite
 from conformance.jobs import Job, JobContext
 from conformance.result import CellResult
-from gpt import weights
-from gpt.config import GPTConfig, preset
+from gpt import quantize, weights
+from gpt.config import LLAMAS, GPTConfig, preset
 from gpt.tokenizer import load_tokenizer
 from gpt.weights import Weights
 
-from .forward import ForwardCase, run_forward
-
-ALL = ("f32", "tf32", "f16", "bf16")
-
+from .forward import ALL, ForwardCase, run_forward
 
 WIDE = GPTConfig(n_layer=3, n_head=3, n_embd=192, n_ctx=512, vocab_size=257)
 
@@ -35,6 +32,7 @@ def forward_cases() -> Sequence[ForwardCase]:
     shipped: real weights, and text to continue.
     wide: the narrowest model whose norms are folded, with enough rows for the folded kernels.
     gpt2: GPT-2 124M at its own sizes, with random weights, because the trained ones need a download.
+    shipped and nano-llama in 8 bits: rows of few and of many, which are rounded or not.
     """
     config, shipped, _ = weights.load(weights.SHIPPED)
     return (
@@ -54,6 +52,27 @@ def forward_cases() -> Sequence[ForwardCase]:
             "gpt2", preset("gpt2"), lambda: _random(preset("gpt2")),
             sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
         ),
+        *(_in_8_bits("shipped", config, shipped, kind) for kind in quantize.CHOICES),
+        *(
+            _in_8_bits("nano-llama", LLAMAS["nano"], _random(LLAMAS["nano"]), kind)
+            for kind in quantize.CHOICES
+            if kind.endswith(quantize.ONLY)
+        ),
+    )  # fmt: skip
+
+
+def _in_8_bits(model: str, config: GPTConfig, whole: Weights, kind: str) -> ForwardCase:
+    """The interpreter, which is slow at widening floats, runs more rows and a text where weights are integers."""
+    slow = kind == f"{quantize.F8.name}{quantize.ONLY}"
+
+    def stored() -> Weights:
+        return weights.quantized(config, whole, kind)[1]
+
+    own = replace(config, weights_only=kind.endswith(quantize.ONLY))
+    return ForwardCase(
+        f"{model} {kind}", own, functools.cache(stored),
+        sizes=((1, 1), (2, 40), (2, 100)), cpu_sizes=((1, 1), (2, 40))[: 1 if slow else 2],
+        cpu_dtypes=("bf16",), prompt=b"Once" if (model, kind) == ("shipped", "i8-weights") else b"", dtypes=("bf16",),
     )  # fmt: skip
 
 
@@ -113,7 +132,7 @@ def forward_jobs(dtypes: Sequence[str], kind: str, checkpoints: Sequence[str] = 
     size is a job of its own, for its references take as long as a tenth of all others."""
     jobs: list[Job] = []
     for case in (*forward_cases(), *map(checkpoint_case, checkpoints)):
-        for dtype in dtypes:
+        for dtype in (each for each in dtypes if each in case.dtypes):
             whole = cost(case, dtype, kind)
             if kind == "cpu":
                 jobs.append(Job(whole, ForwardRows(case.model, dtype), "forward", case.model, (dtype,)))
