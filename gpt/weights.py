@@ -283,4 +283,6 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
         said = {quantize.KEY: kind.scheme(weights_only=config.weights_only)} if kind else {}
         row = config_row(config) | said
         described.write_text(json.dumps(row, indent=2) + "\n")
+        mode = stored.stat().st_mode
         save_file(stored_names(config, weights), stored, metadata={"format": "pt"})
+        stored.chmod(mode)  # safetensors makes the file anew, for its owner alone

@@ -60,9 +60,7 @@ def replacing(path: Path) -> Generator[Path]:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         beside.touch(exist_ok=False)  # the permissions of an ordinary new file, which mkstemp does not give
-        mode = beside.stat().st_mode
         yield beside
-        beside.chmod(mode)  # a writer that makes the file anew, as safetensors does, may take others
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -89,7 +89,9 @@ UNTESTED = {
             "kernel @linear_gelu_weight_i8_one_row", "kernel @linear_residual_weight_i8_one_row",
             "kernel @swiglu_weight_i8_one_row", "skeleton @rows_over_i8", "skeleton @one_row_over_i8",
         ),
-        "it orders accesses that the interpreter makes in program order": ("fragment @after_all", "fragment @after_last"),
+        "it orders accesses that the interpreter makes in program order": ("fragment @after_all", "fragment @after_last",
+            "fragment @after_both", "fragment @after_last_of_both",
+        ),
         "any value that is no less serves as well": ("fragment @largest", "fragment @line_maximum", "fragment @max_in_columns"),
     }.items()
     for part in parts

@@ -72,14 +72,15 @@ def cpu() -> Executor:
 
 @functools.cache
 def entries_of(kernel: str, dtype: str) -> list[EntrySpec]:
-    """A kernel's entries, one for each set of constants, even those that no size would choose."""
+    """A kernel's entries, one for each set of constants and conditions, even those that no size would choose."""
     found: dict[str, EntrySpec] = {}
     for spec in ENTRIES:
         if (kernel_of(spec), spec.dtype) == (kernel, dtype):
             free = replace(spec, cost=None, targets=(), hints={})
             if kernel in CHOSEN_BY_SIZE:
                 free = replace(free, where=tuple(text for text in free.where if "Z" in text), sizes={})
-            found.setdefault(repr(sorted(free.constants.items())) + repr(sorted(free.sizes.items())), free)
+            # Those of several targets may have the same tiles for other sizes.
+            found.setdefault(repr([sorted(free.constants.items()), sorted(free.sizes.items()), free.where]), free)
     return list(found.values())
 
 

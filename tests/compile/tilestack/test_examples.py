@@ -76,6 +76,7 @@ NOT_RUN = {
     "needs a model's weights; tests/unit/tilestack/cli/test_quantize.py makes small ones": (
         "tilestack quantize ~/gpt2 --output ~/gpt2-f8", "tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8",
         "tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt",
+        "tilestack quantize smollm2 --to i8-weights --output ~/smollm2-i8",
         'tilestack generate "Once" --model ~/gpt2-f8',
     ),
     "needs a file with errors that are expected; tests/unit/tilestack/cli/test_cute_opt.py has some": (
@@ -93,10 +94,13 @@ NOT_RUN = {
         "tilestack gate --recording build/recording --base build/before",
         "tilestack gate --recording build/recording --base build/before --case axpy --all-cells",
     ),
+    "writes the tables of the checkout; tests/compile/tune/test_predict.py has its own": (
+        "tilestack tune predict --target sm_80",
+    ),
     "exports all tuned kernels; tests/compile/toolchain/compiling/test_tuned.py does": ("tilestack tune --check",),
     "needs a GPU": (
         "python3 -m tune measure build/tune",
-        "tilestack tune linear --target sm_90 --dtype bf16",
+        "tilestack tune linear --target sm_90 --dtype bf16", "tilestack tune llama --target sm_90",
         "tilestack tune model --target sm_90 --phase compile --output build/tune",
         "tilestack tune model --target sm_90 --phase apply --output build/tune",
         'tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"',

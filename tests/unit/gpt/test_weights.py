@@ -29,6 +29,7 @@ def test_saved_and_loaded(saved: Path, config: GPTConfig, weights: Weights) -> N
     assert found["wte.weight"].dtype == ml_dtypes.bfloat16
     assert all(np.array_equal(found[name], tensor) for name, tensor in weights.astype("bf16").items())
     assert load(str(saved))[0] == config
+    assert len({path.stat().st_mode for path in saved.iterdir()}) == 1, "who may read one may read both"
 
 
 def test_a_save_that_fails_leaves_the_checkpoint_that_was_there(

@@ -27,15 +27,6 @@ def test_text_and_bytes_are_written_with_the_permissions_of_any_file(tmp_path: P
     assert names(tmp_path) == ["any", "file"]
 
 
-def test_a_writer_that_makes_the_file_anew_changes_no_permissions(tmp_path: Path):
-    (tmp_path / "usual").touch()
-    with replacing(tmp_path / "made") as beside:
-        beside.unlink()
-        beside.touch()
-        beside.chmod(0o600)
-    assert (tmp_path / "made").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError()])
 @pytest.mark.parametrize("before", [None, "old"])
 def test_what_ends_early_leaves_all_as_it_was(tmp_path: Path, error: BaseException, before: str | None):
