@@ -11,8 +11,8 @@ B = TypeVar("B")
 
 
 def both(exact: Callable[[], A], rounded: Callable[[], B]) -> tuple[A, B]:
-    """What the two return, the first in a thread of its own: numpy lets threads run beside one another. The longest
-    jobs of a matrix end last, when other cores have nothing left to do. Raises what they raise."""
+    """Calls both functions at once, `exact` in a second thread, and returns both results. numpy releases the lock of
+    the interpreter, so they use two cores: the longest jobs end when other cores are idle. Raises what they raise."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(exact)
         mine = rounded()

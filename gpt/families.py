@@ -73,8 +73,8 @@ WEIGHTS_ONLY: Mapping[tuple[Family, str], Parts] = {
 
 
 def parts_of(config: GPTConfig, kind: Kind | None) -> Parts:
-    """What computes a model whose weights are of a kind of 8 bits, or none. Raises UsageError for a llama whose
-    activations would be rounded too."""
+    """The parts of a model. `kind`: of its weights in 8 bits, or None. Raises UsageError for a llama whose activations
+    would be rounded too."""
     if kind is None:
         return FAMILIES[config.family]
     found = (WEIGHTS_ONLY if config.weights_only else QUANTIZED).get((config.family, kind.name))

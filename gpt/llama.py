@@ -54,8 +54,8 @@ def vocabulary_rows(vocabulary: int) -> Mapping[str, int]:
 def laid_out(
     config: GPTConfig, stored: Mapping[str, Array], padded: Mapping[str, int]
 ) -> Iterator[tuple[str, Callable[[], Array]]]:
-    """What makes each of the weights as they lie on the device, by its name. `stored`: the weights in the storage of
-    the model's dtype. `padded`: how many rows the embedding and the output weights get."""
+    """Yields the name of each weight on the device, and a function that makes it. `stored`: the weights in the storage
+    of the model's dtype. `padded`: how many rows the embedding and the output weights get."""
     for name, parts in joins(config):
         yield name, partial(_joined, stored, *parts)
     for name in stored:

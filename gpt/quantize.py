@@ -71,7 +71,7 @@ def is_product(name: str) -> bool:
 
 
 def _is_gpt2(name: str) -> bool:
-    """Whether it is a tensor of a GPT-2's layers, whose linear weights are (in, out), not (out, in)."""
+    """Whether a tensor is of a GPT-2's layers. Its linear weights are (in, out), those of a llama (out, in)."""
     return name.startswith("h.")
 
 

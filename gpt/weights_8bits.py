@@ -5,7 +5,7 @@ are half as large; nothing else is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,8 +83,8 @@ class GPT2On8Bits(GPT2):
             self.launch(f"linear_residual_weight_{kind}", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)
         return False
 
-    def _over(self, layer: int) -> Any:
-        """From a product's name: its weight, scales and bias."""
+    def _over(self, layer: int) -> Callable[[str], Named]:
+        """A function from a product's name to its weight, scales and bias."""
 
         def product(name: str) -> Named:
             full = f"h.{layer}.{name}"

@@ -228,7 +228,7 @@ IN_CACHE = 1 << 16  # elements
 
 
 def in_parts(function: Callable[[Array], Array], x: Array) -> Array:
-    """What an elementwise function makes of each part of x, so that its steps find the numbers in the cache."""
+    """Applies an elementwise function to x in parts that fit the processor's cache."""
     flat = x.reshape(-1)
     out = np.empty(flat.shape, function(flat[:0]).dtype)
     for start in range(0, x.size, IN_CACHE):

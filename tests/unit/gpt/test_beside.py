@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpt.beside import copy_texts
-from gpt.chat import load_chat
+from gpt.chat import Message, load_chat
 from gpt.config import LLAMAS
 from gpt.tokenizer import load_tokenizer
 
@@ -35,9 +35,10 @@ def test_those_of_a_gguf_file_are_read_alike(tmp_path: Path) -> None:
     copy_texts(file, folder)
     before, after = (load_tokenizer(place, LLAMAS["smollm2"]) for place in (file, folder))
     assert [before.encode(text) for text in TEXTS] == [after.encode(text) for text in TEXTS]
-    said = [{"role": "user", "content": "Hello"}]
-    chats = [load_chat(place) for place in (file, folder)]
-    assert all(chat is not None and chat.text(said) == "<|im_start|>Helloé" for chat in chats)  # type: ignore[arg-type]
+    said: list[Message] = [{"role": "user", "content": "Hello"}]
+    for place in (file, folder):
+        chat = load_chat(place)
+        assert chat is not None and chat.text(said) == "<|im_start|>Helloé"
 
 
 def test_a_gguf_file_without_a_template(tmp_path: Path) -> None:

@@ -79,8 +79,11 @@ def test_it_takes_about_half_the_memory(model: GPT, launcher: Any) -> None:
     assert layer.keys.shape == (3, 40, config.kv_heads, config.head_size)
     assert layer.value_scales.shape == (3, config.kv_heads, 40)
     assert layer.until(7).keys.shape[1] == layer.until(7).key_scales.shape[2] == 7
-    cache.scales.fill(2.0)  # type: ignore[union-attr]
-    assert (cache.sequence(1).layer(0)[2].numpy() == 2).all() and cache.sequence(1).layer(0)[2].shape[0] == 1
+    assert cache.scales is not None
+    cache.scales.fill(2.0)
+    one = cache.sequence(1).layer(0)
+    assert isinstance(one, CachedF8)
+    assert (one.key_scales.numpy() == 2).all() and one.key_scales.shape[0] == 1
 
 
 def test_sequences_of_different_lengths(model: GPT) -> None:
