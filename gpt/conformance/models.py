@@ -134,7 +134,7 @@ def forward_jobs(dtypes: Sequence[str], kind: str, checkpoints: Sequence[str] = 
     for case in (*forward_cases(), *map(checkpoint_case, checkpoints)):
         for dtype in (each for each in dtypes if each in case.dtypes):
             whole = cost(case, dtype, kind)
-            if kind == "cpu":
+            if kind == "cpu" or len(case.sizes) == 1:  # a single size has no rest, which would bring the text
                 jobs.append(Job(whole, ForwardRows(case.model, dtype), "forward", case.model, (dtype,)))
                 continue
             part, shape = cost(longest(case), dtype, kind), case.shape(case.sizes[-1])
