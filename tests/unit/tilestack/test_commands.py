@@ -72,7 +72,7 @@ def test_compile_takes_what_a_model_launches_as_one_op() -> None:
     [
         (["--op", "nope"], "no op nope\n  next: one of embedding"),
         (["--dtype", "f8"], "no dtype f8\n  next: one of f32"),
-        (["--op", "kv_append", "--dtype", "tf32"], "no entry has this op, dtype and name"),
+        (["--op", "linear_f8", "--dtype", "f16"], "no entry has this op, dtype and name"),
         (["--op", "gelu", "--entries", "py/linear"], "no entry has this op, dtype and name"),
         (["--entries", "("], "'(' is not a regular expression"),
         (["--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
