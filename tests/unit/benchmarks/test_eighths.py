@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import eighths
-from benchmarks.eighths import MODELS, Pass, check, measure, ways
+from benchmarks.eighths import MODELS, Pass, Way, check, measure, ways
+from conformance.compare import benchmark_bound
 from tests.unit.gpt.conftest import ReferenceLauncher
 from toolchain.errors import ConformanceError
 from toolchain.runtime import CpuExecutor
@@ -35,16 +35,24 @@ def test_each_way_of_each_pass_is_measured(name: str) -> None:
     assert {"linear_residual_weight_f8", "linear_residual_weight_i8", "grouped_decode_attention_f8"} <= ran
 
 
-def test_wrong_logits_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_rounds_more_may_be_further_away() -> None:
+    gpt2, llama = MODELS["gpt2"], MODELS["llama-smollm2"]
+    once = benchmark_bound("eighths", "bf16")
+    bounds = {way.name: way.bound(gpt2) / once for way in ways(gpt2)}
+    assert bounds["f8"] == bounds["i8"] == pytest.approx(np.sqrt(12 * 4 * 2))  # weights and rows of four products
+    assert bounds["f8-weights"] == pytest.approx(np.sqrt(12 * 4))
+    assert bounds["f8-weights, cache f8"] == pytest.approx(np.sqrt(12 * (4 + 2)))
+    assert bounds["cache f8"] == pytest.approx(np.sqrt(12 * 2))
+    assert Way("i8-weights").bound(llama) / once == pytest.approx(np.sqrt(30 * 5))
+    assert all(way.bound(config) < 0.5 for config in (gpt2, llama) for way in ways(config)), "a scale left out"
+
+
+def test_wrong_logits_are_not_timed() -> None:
     def made(scale: float) -> Pass:
         return Pass(lambda: None, lambda: None, lambda: scale * np.ones((2, 8), np.float32))
 
-    def bound(name: str, dtype: str) -> float:
-        assert (name, dtype) == ("eighths", "bf16")
-        return 0.1
-
-    monkeypatch.setattr(eighths, "benchmark_bound", bound)
-    check("decode 1", {"bf16": made(1.0), "i8": made(1.05)}, CpuExecutor())
+    bounds = {"bf16": 0.01, "i8": 0.1}
+    check("decode 1", {"bf16": made(1.0), "i8": made(1.05)}, bounds, CpuExecutor())
     for wrong in (1.2, np.nan):
-        with pytest.raises(ConformanceError, match="decode 1: logits of i8 differ"):
-            check("decode 1", {"bf16": made(1.0), "i8": made(wrong)}, CpuExecutor())
+        with pytest.raises(ConformanceError, match=r"decode 1: logits of i8 differ .* above 0\.1"):
+            check("decode 1", {"bf16": made(1.0), "i8": made(wrong)}, bounds, CpuExecutor())
