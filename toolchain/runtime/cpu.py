@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import LaunchError, OutOfMemory, UsageError
 from . import dlpack
 from .buffer import Allocation, DeviceBuffer
-from .executor import Command, Event, Executor, Loaded
+from .executor import Command, Event, Executor, Graph, Loaded
 from .layout import NUMPY
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class CpuExecutor(Executor):
     # Graphs
 
     @contextmanager
-    def capture(self) -> Generator[CpuGraph]:
+    def capture(self, *, beside: bool = False) -> Generator[CpuGraph]:
+        del beside  # one graph runs after the other
         self.check_open()
         self._not_capturing("begin another capture")
         self._capturing = graph = CpuGraph(self)
@@ -163,6 +164,11 @@ class CpuExecutor(Executor):
             graph.complete = True
         finally:
             self._capturing = None
+
+    @contextmanager
+    def beside(self) -> Generator[Callable[[Graph], None]]:
+        self._not_capturing("run graphs beside each other")
+        yield lambda graph: graph.replay()
 
     def replay(self, steps: Sequence[Step]) -> None:
         self.check_open()

@@ -1,4 +1,4 @@
-"""The CUDA executor: one GPU, one stream, through cuda-python's driver API.
+"""The CUDA executor: one GPU, one stream, through cuda-python's driver API. A second stream is for what runs beside it.
 
 Threads may share an executor. `lock` guards what it remembers of its stream: whoever puts work there, or changes
 what is remembered, holds it. It can be taken again by the thread that has it, because garbage is collected at any time
@@ -25,7 +25,7 @@ from .buffer import Allocation, DeviceBuffer
 from .context import Context
 from .cuda_work import CudaCommand, CudaEvent, CudaGraph
 from .driver import check, choose_target, describe, load
-from .executor import Command, Event, Executor, Loaded
+from .executor import Command, Event, Executor, Graph, Loaded
 from .layout import NUMPY, chunks
 from .modules import Modules
 from .overlaps import meet
@@ -60,7 +60,7 @@ class CudaExecutor(Executor):
         self._modules = Modules()
         self._last_entry = ""  # for errors that surface after their launch
         # What is written by launches that may still run when the next one begins: all since the last that waited for
-        # everything before it. None if the last work was no launch.
+        # everything before it. None if the last work was no launch, or one that the next may not overlap.
         self._written: set[range] | None = None
         self._capturing: CudaGraph | None = None
         self._replays_s: list[float] | None = None  # what the driver took for each replay, while somebody wants to know
@@ -209,8 +209,11 @@ class CudaExecutor(Executor):
     def order(self, first: Any, then: Any) -> None:
         """What is launched on the stream `then` from now on waits for what is on `first`."""
         first, then = (self._driver.CUstream(int(stream)) for stream in (first, then))
+        self._follow(first, then, "share memory with another library")
+
+    def _follow(self, first: Any, then: Any, what: str) -> None:
         with self.lock:
-            self._not_capturing("share memory with another library")
+            self._not_capturing(what)
             event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
             try:
                 self.run("cuEventRecord", event, first)
@@ -273,7 +276,8 @@ class CudaExecutor(Executor):
         self._launch(command.ahead if ahead else command.plain, command.call, command.what)
         self._last_entry = command.symbol
         self.ran.add(command.loaded)
-        self._written = {*written, *(before if ahead and before is not None else ())}
+        apart = command.meets and self._capturing is not None and self._capturing.beside
+        self._written = None if apart else {*written, *(before if ahead and before is not None else ())}
 
     def launch(self, config: Any, call: tuple[Any, int], what: str) -> None:
         """Launches a kernel of which the executor knows nothing else. `config`: what `launch_config` made; `call`: its
@@ -347,11 +351,11 @@ class CudaExecutor(Executor):
     # Graphs
 
     @contextmanager
-    def capture(self) -> Generator[CudaGraph]:
+    def capture(self, *, beside: bool = False) -> Generator[CudaGraph]:
         relaxed = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         with self.lock:
             self._not_capturing("begin another capture")
-            graph = CudaGraph(self)
+            graph = CudaGraph(self, beside=beside)
             self.run("cuStreamBeginCapture", self._stream, relaxed)
             self._capturing = graph
         finished = False
@@ -381,17 +385,34 @@ class CudaExecutor(Executor):
             self.run("cuGraphDestroy", result[1])
         return None
 
-    def replay(self, executable: Any) -> None:
+    @contextmanager
+    def beside(self) -> Generator[Callable[[Graph], None]]:
+        self._follow(self._stream, self._side_stream, "run graphs beside each other")
+
+        def start(graph: Graph) -> None:
+            if not (isinstance(graph, CudaGraph) and graph.beside):
+                raise UsageError("this graph was not captured to run beside another", hint="capture(beside=True)")
+            graph.replay(beside=True)
+
+        try:
+            yield start
+        finally:
+            if not self._gone:
+                self._follow(self._side_stream, self._stream, "run graphs beside each other")
+
+    def replay(self, executable: Any, *, beside: bool = False) -> None:
+        """Starts a graph on our stream, or on the second one; see `beside`."""
+        stream = self._side_stream if beside else self._stream
         with self.lock:
             self._not_capturing("replay a graph")
             doing = f"replaying a graph{self._after()}"
             if self._replays_s is None:
-                self.run("cuGraphLaunch", executable, self._stream, doing=doing)
+                self.run("cuGraphLaunch", executable, stream, doing=doing)
                 return
             self._written = None
             self._enter()
             started = time.perf_counter()
-            result = self._driver.cuGraphLaunch(executable, self._stream)
+            result = self._driver.cuGraphLaunch(executable, stream)
             self._replays_s.append(time.perf_counter() - started)
             self._context.check("cuGraphLaunch", result, doing)
 

@@ -56,7 +56,7 @@ class Stream(Protocol):
 
     def record_on_stream(self, event: Any) -> None: ...
 
-    def replay(self, executable: Any) -> None: ...
+    def replay(self, executable: Any, *, beside: bool = False) -> None: ...
 
 
 class CudaCommand:
@@ -78,6 +78,7 @@ class CudaCommand:
         self._maps = TensorMaps(made, executor.encode) if made else None
         self._packed = Packed(slots(params, arrays), self._maps.addresses if self._maps else ())
         self.call = (function, self._packed.address)
+        self.meets = bool(entry.spec.op_spec.peers)  # its blocks wait for those of other ranks
         self.waits = form.waits and executor.gpu.overlaps
         shape = (grid, form.block, form.shared_bytes)
         self.plain = executor.launch_config(*shape)
@@ -141,10 +142,10 @@ class CudaEvent:
 
 
 class CudaGraph:
-    """Captured launches. The graph keeps the memory that they use alive."""
+    """Captured launches. The graph keeps the memory that they use alive. `beside`: see Executor.capture."""
 
-    def __init__(self, executor: Stream) -> None:
-        self._executor = executor
+    def __init__(self, executor: Stream, *, beside: bool = False) -> None:
+        self._executor, self.beside = executor, beside
         self._allocations: dict[int, Allocation] = {}
         self._seen_frees = -1  # the executor's count of frees at the last check of the buffers
         self._executable: Any = None
@@ -160,7 +161,8 @@ class CudaGraph:
             self._executor.discard("cuGraphDestroy", graph)
         self._executor.hand_out(self)
 
-    def replay(self) -> None:
+    def replay(self, *, beside: bool = False) -> None:
+        """`beside`: on the executor's second stream; see Executor.beside."""
         if self._executable is None:
             self._executor.check_open()
             raise UsageError("this graph was not captured to its end: nothing to replay")
@@ -169,7 +171,7 @@ class CudaGraph:
                 if any(allocation.freed for allocation in self._allocations.values()):
                     raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
                 self._seen_frees = self._executor.frees
-            self._executor.replay(self._executable)
+            self._executor.replay(self._executable, beside=beside)
 
     def close(self) -> None:
         executable, self._executable = self._executable, None

@@ -213,8 +213,17 @@ class Executor(ABC):
         """Waits for all work, and raises the errors of launches."""
 
     @abstractmethod
-    def capture(self) -> AbstractContextManager[Graph]:
-        """Records the launches inside the `with` instead of running them. Its target is the Graph to replay."""
+    def capture(self, *, beside: bool = False) -> AbstractContextManager[Graph]:
+        """Records the launches inside the `with` instead of running them. Its target is the Graph to replay. `beside`:
+        it may run beside another such graph. Then what follows a launch that waits for its peers starts after that has
+        ended: blocks that came earlier would take the room of those that the peers wait for."""
+
+    @abstractmethod
+    def beside(self) -> AbstractContextManager[Callable[[Graph], None]]:
+        """Its target starts a graph after all work before the `with`, beside the graph that is replayed inside it. Work
+        after the `with` waits for both. On the CPU nothing runs beside anything: the graph runs at once.
+
+        Raises UsageError inside a capture, and for a graph that was not captured for it."""
 
     @abstractmethod
     def record(self) -> Event:

@@ -38,7 +38,8 @@ class Graphs:
 
 class Peers:
     """`executors`: those of this process, one a rank, in the order of the ranks. `ranks`: how many there are in all,
-    `numbers`: which of them these are. `world`: the other processes; None if all ranks are in this one.
+    `numbers`: which of them these are. `world`: the other processes; None if all ranks are in this one. `channel`: of
+    all collectives that are not launched beside each other.
 
     Whoever launches a collective on one rank launches it on all, in the same order among their collectives. Of several
     processes all do the same: each makes its heaps, models and graphs in the same order."""
@@ -50,14 +51,13 @@ class Peers:
         self.numbers = tuple(range(self.ranks)) if world is None else (world.rank,)
         self.nccl: Nccl | None = None
         self._heaps: list[SymmetricHeap] = []
+        self._channels: list[Channel] = []
         for executor in self.executors:
             executor.ranks = self.ranks
-        blocks = self.executors[0].sms
-        room = Channel.nbytes(self.ranks, blocks)
         try:
-            self._channel = Channel(self.executors, self.heap(room), blocks, world)
+            self.channel = self.new_channel(self.executors[0].sms)
             if world is not None:
-                world.describe_counts(self._channel.counts)
+                world.describe_counts(self.channel.counts)
             if nccl:
                 on_gpus = [executor for executor in self.executors if isinstance(executor, CudaExecutor)]
                 if world is not None or len(on_gpus) < len(self.executors):
@@ -79,10 +79,25 @@ class Peers:
         self._heaps.append(made)
         return made
 
+    @property
+    def apart(self) -> bool:
+        """Whether no two ranks are on one GPU. Ranks of several processes never are."""
+        gpus = [executor.device for executor in self.executors if executor.kind == "cuda"]
+        return len(set(gpus)) == len(gpus)
+
+    def new_channel(self, blocks: int) -> Channel:
+        """Another channel, of at most so many blocks of a rank. Launches that run beside each other need one for each
+        order of launches, and the blocks of all these channels must find room on a GPU at once: none of them ends
+        before its peers have come."""
+        heap = self.heap(Channel.nbytes(self.ranks, blocks))
+        made = Channel(self.executors, heap, blocks, self.world)
+        self._channels.append(made)
+        return made
+
     def arguments(self, index: int, op: str = "") -> dict[str, DeviceBuffer | float]:
         """The arguments `flags`, `state` and `rank` of the collectives of an executor; with `op` those that this one
         takes of the channel: see Channel."""
-        return self._channel.arguments(index, ops()[op] if op else None)
+        return self.channel.arguments(index, ops()[op] if op else None)
 
     def synchronize(self) -> None:
         """Waits for all ranks of this process. Raises the errors of launches, and DeviceError that names a rank which
@@ -91,7 +106,8 @@ class Peers:
             executor.synchronize()
         if self.world is not None:
             self.world.check()
-        self._channel.check()
+        for channel in self._channels:
+            channel.check()
 
     def barrier(self, what: str, limit_s: float = STEP_S) -> None:
         """Waits until all processes have come here, if there are several. A rank that has launched a collective waits

@@ -23,6 +23,22 @@ def test_a_graph_runs_when_replayed_and_not_before(cpu: CpuExecutor) -> None:
         second.fill(0)
 
 
+def test_graphs_beside_each_other_run_in_turn(cpu: CpuExecutor) -> None:
+    x = cpu.from_numpy(np.zeros(1, np.float32))
+    y = cpu.empty((1,), "f32")
+    with cpu.capture() as first:
+        x.fill(1)
+    with cpu.capture() as second:
+        y.copy_from(x)
+        x.fill(2)
+    with cpu.beside() as start:
+        first.replay()
+        start(second)
+        assert (x.numpy()[0], y.numpy()[0]) == (2, 1)
+    with pytest.raises(UsageError, match="beside each other inside a capture"), cpu.capture(), cpu.beside():
+        pass
+
+
 def test_a_graph_keeps_its_buffers_alive(cpu: CpuExecutor) -> None:
     target = cpu.empty((4,), "i32")
     with cpu.capture() as graph:

@@ -202,6 +202,42 @@ def test_a_replay_is_timed_while_somebody_wants_to_know(fake: FakeDriver) -> Non
         graph.replay()
 
 
+def test_a_graph_beside_another_is_on_a_stream_of_its_own(fake: FakeDriver) -> None:
+    """It follows what was launched before, and what comes after follows both."""
+    cuda = CudaExecutor()
+    own, other = fake.made["cuStreamDestroy"]
+    buffer = cuda.empty((4,), "f32")
+    graphs: list[Any] = []
+    for value in (1, 2):
+        with cuda.capture(beside=True) as graph:
+            buffer.fill(value)
+        graphs.append(graph)
+    fake.calls.clear()
+    with cuda.beside() as start:
+        graphs[0].replay()
+        start(graphs[1])
+    told = ("cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch")
+    streams = [(name, int(args[0 if name == "cuStreamWaitEvent" else 1])) for name, args in fake.calls if name in told]
+    assert streams == [
+        ("cuEventRecord", own), ("cuStreamWaitEvent", other), ("cuGraphLaunch", own), ("cuGraphLaunch", other),
+        ("cuEventRecord", other), ("cuStreamWaitEvent", own),
+    ]  # fmt: skip
+    assert "cuEventDestroy" not in fake.left
+
+
+def test_what_runs_beside_others(fake: FakeDriver) -> None:
+    """Graphs that were captured for it; after an error the streams are in order again."""
+    cuda = CudaExecutor()
+    with pytest.raises(UsageError, match="inside a capture"), cuda.capture(), cuda.beside():
+        pass
+    with cuda.capture() as ordinary:
+        pass
+    fake.calls.clear()
+    with pytest.raises(UsageError, match="not captured to run beside"), cuda.beside() as start:
+        start(ordinary)
+    assert fake.names().count("cuStreamWaitEvent") == 2
+
+
 def test_memory_is_counted_in_our_own_pool(fake: FakeDriver) -> None:
     cuda = CudaExecutor()
     (pool,) = fake.made["cuMemPoolDestroy"]

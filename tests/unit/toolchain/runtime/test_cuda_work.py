@@ -37,8 +37,8 @@ class Driverless:
 
     def hand_out(self, made: Any) -> None: ...
 
-    def replay(self, executable: Any) -> None:
-        self.replayed.append(executable)
+    def replay(self, executable: Any, *, beside: bool = False) -> None:
+        self.replayed.append((executable, beside))
 
     def discard(self, call: str, handle: Any) -> None:
         del call, handle
@@ -70,7 +70,8 @@ def test_a_cuda_graph_looks_at_its_buffers_when_one_can_have_gone(cpu: CpuExecut
     graph.replay()
     looked = Counted.asked
     graph.replay()
-    assert executor.replayed == ["result of cuGraphInstantiate"] * 2
+    graph.replay(beside=True)
+    assert executor.replayed == [("result of cuGraphInstantiate", beside) for beside in (False, False, True)]
     assert Counted.asked == looked  # nothing was freed since
     other.free()
     graph.replay()
@@ -78,4 +79,4 @@ def test_a_cuda_graph_looks_at_its_buffers_when_one_can_have_gone(cpu: CpuExecut
     for _ in range(2):  # it stays so
         with pytest.raises(LaunchError, match="buffer that this graph uses was freed"):
             graph.replay()
-    assert len(executor.replayed) == 3
+    assert len(executor.replayed) == 4

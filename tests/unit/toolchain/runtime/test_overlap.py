@@ -277,3 +277,20 @@ def test_now_and_then_one_waits_so_that_there_is_little_to_compare(
     for _ in range(11):
         chain.gelu("x", "out10")
     assert all(fake.ahead[11:])
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_nothing_runs_ahead_of_a_collective_of_a_graph_beside_another(
+    cuda: CudaExecutor, chain: Chain, fake: FakeDriver, *, beside: bool
+) -> None:
+    """Its blocks would take the room of those that the peers of the collective wait for. The collective itself may."""
+    cuda.ranks = 2
+    flags, state = cuda.empty((2, 2, 1), "i32"), cuda.empty((1, 2), "i32")
+    parts = chain["parts"].slice(0, 0, 2)
+    with cuda.capture(beside=beside):
+        chain.gelu("x", "a")
+        args = {"parts": parts, "out": chain["out"].select(0, 0), "flags": flags, "state": state, "rank": 0}
+        chain.launch(BUNDLE, entry("all_reduce"), args)
+        chain.gelu("x", "b")
+        chain.gelu("b", "c")
+    assert fake.ahead == [False, True, not beside, True]

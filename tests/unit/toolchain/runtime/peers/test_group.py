@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from toolchain.errors import DeviceError, NoGPU, UsageError
-from toolchain.runtime import GPU
+from toolchain.runtime import GPU, DeviceBuffer
 from toolchain.runtime.cuda import CudaExecutor
 from toolchain.runtime.peers import Peers, group, open_peers
 
@@ -76,3 +76,25 @@ def test_close_gives_everything_back(two_gpus: MappingDriver) -> None:
 
 def test_peers_know_their_number(executors: Executors) -> None:
     assert {executor.ranks for executor in Peers(executors([0, 1])).executors} == {2}
+
+
+def test_ranks_on_one_gpu_are_not_apart(executors: Executors) -> None:
+    assert Peers(executors([0, 1])).apart
+    assert not Peers(executors([0, 0])).apart
+    with open_peers(["cpu", "cpu"]) as peers:
+        assert peers.apart
+
+
+def test_a_second_channel_has_its_own_flags_and_is_checked_too() -> None:
+    with open_peers(["cpu", "cpu"]) as peers:
+        other = peers.new_channel(3)
+        own, more = peers.arguments(1), other.arguments(1)
+        flags, state = more["flags"], more["state"]
+        assert isinstance(flags, DeviceBuffer) and isinstance(state, DeviceBuffer)
+        assert (flags.shape, state.shape, more["rank"]) == ((2, 2, 3), (3, 2), 1)
+        assert not flags.numpy()[1, 0].any()
+        assert own["flags"] is not flags and own["state"] is not state
+        peers.synchronize()
+        state.fill(1)  # what a block notes that gives up waiting for rank 0
+        with pytest.raises(DeviceError, match=r"rank 1 .* gave up waiting for rank 0"):
+            peers.synchronize()
