@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
-from toolchain.runtime import DeviceBuffer
+from toolchain.runtime import DeviceBuffer, Graph
 
 from .model import GPT, KVCache, Tokens
 from .sampling import check_finite
@@ -22,27 +22,35 @@ from .sampling import check_finite
 
 def ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
     """What runs these launches: the replay of a graph, or the launches themselves."""
-    if not graph:
-        return launch
-    with model.executor.capture() as captured:
+    return captured(model, launch).replay if graph else launch
+
+
+def captured(model: GPT, launch: Callable[[], None], *, beside: bool = False) -> Graph:
+    """The graph of these launches. `beside`: one that may run beside another."""
+    with model.executor.capture(beside=beside) as graph:
         launch()
-    return captured.replay
+    return graph
 
 
 class Forward:
     """A forward pass of B sequences of T tokens. `logits` (B, T, V) are overwritten by each run. With `graph=False` the
     launches go out one by one, which shows what a graph is worth."""
 
-    def __init__(self, model: GPT, batch: int, length: int, *, graph: bool = True) -> None:
-        """Raises UsageError for sizes that the model does not take."""
+    def __init__(
+        self, model: GPT, batch: int, length: int, *, graph: bool = True, out: DeviceBuffer | None = None,
+        beside: bool = False,
+    ) -> None:  # fmt: skip
+        """`out`: where the logits go, (B T, padded V); None: to memory of their own. `beside`: a graph that may run
+        beside another one. Raises UsageError for sizes that the model does not take."""
         tokens = np.zeros((batch, length), np.int32)
         model.check_tokens(tokens)
         self.model, self.batch, self.length = model, batch, length
         self._work = model.new_workspace(batch, length)
-        out = model.new_logits(batch * length)
+        out = model.new_logits(batch * length) if out is None else out
         self.logits = model.visible(out).unflatten(0, batch, length)
         model.place(self._work, tokens, np.zeros(batch, np.int32))
-        self._run = ready(model, functools.partial(model.passes.forward, self._work, batch, length, out), graph=graph)
+        self._launch = functools.partial(model.passes.forward, self._work, batch, length, out)
+        self._graph = captured(model, self._launch, beside=beside) if graph else None
 
     def set_tokens(self, tokens: Tokens) -> None:
         """The tokens (B, T) of the next runs. Raises UsageError."""
@@ -52,7 +60,15 @@ class Forward:
 
     def run(self) -> None:
         """Starts one forward pass; `logits` hold its result once the executor is synchronized."""
-        self._run()
+        if self._graph is None:
+            self._launch()
+        else:
+            self._graph.replay()
+
+    def run_by(self, start: Callable[[Graph], None]) -> None:
+        """The same of a pass that is a graph, started by what Executor.beside gives."""
+        assert self._graph is not None, "launches one by one cannot run beside others"
+        start(self._graph)
 
 
 class Logits(Protocol):

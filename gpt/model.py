@@ -109,6 +109,14 @@ class GPT:
         made._workspaces = {}  # noqa: SLF001 - of the copy; those of this model are its own
         return made
 
+    def beside(self, share: Share) -> GPT:
+        """The same rank's model on the same weights, with other flags and other room for sums, so that its graphs may
+        run beside those of this one."""
+        made = copy(self)
+        made._share, made._workspaces = share, {}  # noqa: SLF001 - of the copy; those of this model are its own
+        made.passes = made._passes_through(self.launcher)  # noqa: SLF001
+        return made
+
     @property
     def nbytes(self) -> int:
         """Bytes of the weights on the device."""

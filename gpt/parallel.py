@@ -4,13 +4,20 @@ Every call captures the launches of all ranks, then starts them on rank after ra
 device, in the collectives; so nothing may wait on the host in between. The first launch of a kernel would: it loads it,
 and a driver loads nothing beside a kernel that spins.
 
+A forward pass of many rows is two halves of its sequences beside each other. Each has flags of its own, and its
+collectives have at most half as many blocks as a GPU has multiprocessors. So those of both find room at once, even one
+to a multiprocessor. All other blocks end by themselves, for none starts ahead of a collective that it would wait for
+(`capture(beside=True)`). So neither half keeps the blocks of the other from starting for good.
+
 The ranks may be processes. Then each makes the same calls, with the same arguments, and gets the same results.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,14 +28,15 @@ from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
 
-from .config import GPTConfig, vocabulary_part
+from .config import GPTConfig
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
-from .model import GPT, PART, KVCache, Tokens
+from .model import GPT, KVCache, Tokens
 from .one_by_one import OneByOne
 from .quantize import is_quantized
-from .share import Share
+from .room import Room
 from .weights import check
 
+BESIDE_ROWS = 4096  # of a forward pass that is two halves
 SLOW_S = 0.5  # a step that takes longer may have given up waiting for a rank
 
 
@@ -52,9 +60,10 @@ class ParallelGPT:
         self.config, self.dtype, self.peers = config, dtype, peers
         peers.agree("the bundle", lambda: launchers[0].bundle.digest)
         peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
-        self._room = _Room(peers, config, "f32" if dtype == "tf32" else dtype)
+        self._room = Room(peers, peers.channel, config, dtype)
+        self._halves: Sequence[tuple[Room, Sequence[GPT]]] = ()
         self._running: ParallelForward | None = None
-        shares = [self._share(index) for index in range(len(parts))]
+        shares = [self._room.share(index) for index in range(len(parts))]
         self.ranks: tuple[GPT, ...] = tuple(
             GPT(part, share.weights(config, weights, dtype), launcher, dtype, share=share)
             for part, share, launcher in zip(parts, shares, launchers, strict=True)
@@ -74,6 +83,19 @@ class ParallelGPT:
         """Makes room for passes over so many rows. Graphs captured before keep theirs."""
         self._room.reserve(rows)
 
+    def halves(self, rows: int) -> Sequence[Sequence[GPT]]:
+        """The models of the ranks for either half of a pass, of at most so many rows each. They have the weights of
+        `ranks`."""
+        if not self._halves:
+            blocks = max(self.executor.sms // 2, 1)
+            rooms = [Room(self.peers, self.peers.new_channel(blocks), self.config, self.dtype) for _ in range(2)]
+            self._halves = [
+                (room, [rank.beside(room.share(index)) for index, rank in enumerate(self.ranks)]) for room in rooms
+            ]
+        for room, _ in self._halves:
+            room.reserve(rows)
+        return [models for _, models in self._halves]
+
     def forward(self, tokens: Tokens) -> SharedLogits:
         """Logits (B, T, V) at every position of tokens (B, T)."""
         batch, length = self.ranks[0].check_tokens(tokens)
@@ -90,13 +112,6 @@ class ParallelGPT:
             self.peers.world.check()
         if time.monotonic() - started_s > SLOW_S:
             self.peers.synchronize()
-
-    def _share(self, index: int) -> Share:
-        peers, room = self.peers, self._room
-        return Share(
-            peers.numbers[index], peers.ranks, self.config.vocab_size, peers.arguments(index), room.of(index),
-            lambda rows: room.likeliest(rows)[index],
-        )  # fmt: skip
 
 
 class SharedLogits:
@@ -117,57 +132,65 @@ class SharedLogits:
         return np.concatenate(self._model.peers.gather("logits", own), axis=-1)
 
 
-class _Room:
-    """Memory that all ranks reach.
-
-    Where the ranks put their parts of a sum: two buffers that take turns. One is written again only after the meeting
-    in the other, when every rank has read it. And where they put their likeliest tokens: between two writes there are
-    the meetings of all layers.
-    """
-
-    def __init__(self, peers: Peers, config: GPTConfig, storage: str) -> None:
-        self._peers, self._width, self._storage = peers, config.n_embd, storage
-        self._parts = cdiv(vocabulary_part(config.vocab_size, peers.ranks), PART)
-        self._rows = 0
-        self._buffers: Sequence[Sequence[DeviceBuffer]] = ()  # of each turn and rank (R, rows, C)
-        self._likeliest: dict[int, Sequence[tuple[DeviceBuffer, DeviceBuffer]]] = {}
-
-    def reserve(self, rows: int) -> None:
-        if rows <= self._rows:
-            return
-        heap = self._peers.heap(2 * (4 * rows * self._width + 256))
-        self._buffers = [heap.empty((rows, self._width), self._storage) for _ in range(2)]
-        self._rows = rows
-
-    def of(self, index: int) -> Callable[[int, int], DeviceBuffer]:
-        return lambda turn, rows: self._buffers[turn][index].slice(1, 0, rows)
-
-    def likeliest(self, rows: int) -> Sequence[tuple[DeviceBuffer, DeviceBuffer]]:
-        """For the launches of each rank the largest of each part of the logits, and its index, (R, M, Z)."""
-        if rows not in self._likeliest:
-            heap = self._peers.heap(2 * (4 * rows * self._parts + 256))
-            values, indices = (heap.empty((rows, self._parts), dtype) for dtype in ("f32", "i32"))
-            self._likeliest[rows] = list(zip(values, indices, strict=True))
-        return self._likeliest[rows]
-
-
 class ParallelForward:
-    """`Forward` of every rank: one graph each. `logits` (B, T, V)."""
+    """`Forward` of every rank: a graph each, or two of half the sequences that run beside each other: while the ranks
+    exchange the sums of one half, they multiply in the other. `logits` (B, T, V)."""
 
-    def __init__(self, model: ParallelGPT, batch: int, length: int, *, graph: bool = True) -> None:
-        model.reserve(batch * length)
-        self.ranks = [Forward(each, batch, length, graph=graph) for each in model.ranks]
+    def __init__(
+        self, model: ParallelGPT, batch: int, length: int, *, graph: bool = True, halves: bool | None = None
+    ) -> None:
+        """`halves`: by default if they are worth it. Raises UsageError where they are asked for and cannot be: for one
+        sequence, without graphs, and for two ranks on one GPU, where each could keep from starting what the other
+        waits for."""
+        possible = batch > 1 and graph and model.peers.apart
+        if halves and not possible:
+            raise UsageError("halves are graphs of at least 2 sequences, on a GPU for each rank")
+        if halves is None:
+            halves = possible and batch * length >= BESIDE_ROWS
+        self._model, self._sizes = model, (batch, length)
+        if halves:
+            self._cuts = [0, cdiv(batch, 2), batch]  # the sequences at which a part begins, and the end
+            parts = model.halves(self._cuts[1] * length)
+        else:
+            self._cuts, parts = [0, batch], [model.ranks]
+            model.reserve(batch * length)
+        outs = [rank.new_logits(batch * length) for rank in model.ranks]
+
+        def passes(models: Sequence[GPT], first: int, stop: int) -> list[Forward]:
+            """Those of some sequences on every rank."""
+            own = [out.slice(0, first * length, stop * length) for out in outs]
+            return [
+                Forward(each, stop - first, length, graph=graph, out=out, beside=halves)
+                for each, out in zip(models, own, strict=True)
+            ]
+
+        self._parts = [passes(models, *cut) for models, cut in zip(parts, pairwise(self._cuts), strict=True)]
         model.peers.barrier("a forward pass", LOADING_S)
-        self.logits = SharedLogits(model, [rank.logits for rank in self.ranks])
+        logits = [rank.visible(out).unflatten(0, batch, length) for rank, out in zip(model.ranks, outs, strict=True)]
+        self.logits = SharedLogits(model, logits)
 
     def set_tokens(self, tokens: Tokens) -> None:
-        for rank in self.ranks:
-            rank.set_tokens(tokens)
+        """The tokens (B, T) of the next runs. Raises UsageError."""
+        if self._model.ranks[0].check_tokens(tokens) != self._sizes:
+            raise UsageError(
+                f"these graphs are of {self._sizes[0]} x {self._sizes[1]} tokens, not {list(tokens.shape)}"
+            )
+        for passes, (first, stop) in zip(self._parts, pairwise(self._cuts), strict=True):
+            for each in passes:
+                each.set_tokens(tokens[first:stop])
 
     def run(self) -> None:
+        """Starts one forward pass: the first part on every rank before the second on any, so that no rank is without
+        what another one waits for."""
         self.logits.started_s = time.monotonic()
-        for rank in self.ranks:
-            rank.run()
+        first, *later = self._parts
+        with ExitStack() as beside:
+            starts = [beside.enter_context(each.model.executor.beside()) for each in first] if later else []
+            for each in first:
+                each.run()
+            for passes in later:
+                for start, each in zip(starts, passes, strict=True):
+                    each.run_by(start)
 
 
 class ParallelDecode:

@@ -8,22 +8,25 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from conformance.compare import compare
-from gpt import reference
+from gpt import parallel, reference
 from gpt.config import GPTConfig, llama
 from gpt.generate import generate, generate_batch
-from gpt.parallel import ParallelGPT
+from gpt.model import GPT
+from gpt.parallel import ParallelForward, ParallelGPT
 from gpt.sampling import Sampling
 from gpt.weights import random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import TilestackError, UsageError
 from toolchain.runtime import Launcher
-from toolchain.runtime.peers import Place, open_peers, open_rank
+from toolchain.runtime.cpu import SMS
+from toolchain.runtime.peers import Peers, Place, open_peers, open_rank
 
 THREE = GPTConfig(n_layer=1, n_head=3, n_embd=96, n_ctx=16, vocab_size=67)
 CONFIG = GPTConfig(n_layer=2, n_head=2, n_embd=64, n_ctx=16, vocab_size=67)
@@ -101,6 +104,91 @@ def test_texts_of_two_ranks_under_the_sanitizer(config: GPTConfig, bundle: Bundl
             text.append(np.int32(token))
     assert greedy == again
     assert drawn == greedy[:2]
+
+
+@pytest.mark.parametrize(
+    ("config", "ranks", "source", "dtype"),
+    [(CONFIG, 2, "mlir", "f32"), (CONFIG, 2, "py", "bf16"), (SMOL, 3, "py", "f32")],
+)
+def test_halves_compute_what_the_whole_batch_does(
+    config: GPTConfig, ranks: int, source: str, dtype: str, bundle: Bundle
+) -> None:
+    """Three sequences, two of them in the first half, and other tokens in the second run."""
+    weights = random_weights(config, seed=5).astype(dtype)
+    batches = np.random.default_rng(2).integers(0, config.vocab_size, (2, 3, 5)).astype(np.int32)
+    with open_peers(["cpu"] * ranks, sanitize=False) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, dtype)
+        halves = ParallelForward(model, 3, 5, halves=True)
+        found: list[bytes] = []
+        for tokens in (*batches, batches[0]):
+            halves.set_tokens(tokens)
+            halves.run()
+            logits = halves.logits.numpy()
+            eager = reference.eager(config, weights, tokens, dtype=dtype)
+            compare("forward", dtype, logits, reference.float64(config, weights, tokens), eager)
+            found.append(logits.tobytes())
+        whole = ParallelForward(model, 3, 5, halves=False)
+        whole.set_tokens(batches[0])
+        whole.run()
+        assert whole.logits.numpy().tobytes() == found[0]
+        peers.synchronize()
+    assert found[0] == found[2] != found[1]
+
+
+def test_halves_share_weights_and_nothing_that_a_launch_writes(bundle: Bundle) -> None:
+    """Neither flags, of which each half has so few that the blocks of both find room, nor the parts of a sum."""
+    weights = random_weights(CONFIG, seed=5)
+    with open_peers(["cpu", "cpu"]) as peers:
+        model = ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        model.reserve(8)
+        halves = model.halves(4)
+        assert model.halves(2)[1][0] is halves[1][0], "they are made once"
+        for rank, models in enumerate(zip(model.ranks, *halves, strict=True)):
+            assert all(each.weights is models[0].weights for each in models)
+            shares: list[Any] = [each._share for each in models]
+            assert [share.rank for share in shares] == [rank] * 3
+            taken = [share.part(turn, 4) for share in shares for turn in range(2)]
+            taken += [share.arguments[name] for share in shares for name in ("flags", "state")]
+            assert len({(id(buffer.allocation), buffer.offset) for buffer in taken}) == 3 * 4
+            blocks = [share.arguments["state"].shape[0] for share in shares]
+            assert blocks == [SMS, SMS // 2, SMS // 2]
+
+
+def test_many_rows_are_halves(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of one text never is, nor are ranks of one GPU."""
+    monkeypatch.setattr(parallel, "BESIDE_ROWS", 10)
+    weights = random_weights(CONFIG, seed=5)
+    with open_peers(["cpu", "cpu"], sanitize=False) as peers:
+        model = ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        used: list[int] = []
+        make = model.halves
+
+        def halves(rows: int) -> Sequence[Sequence[GPT]]:
+            used.append(rows)
+            return make(rows)
+
+        monkeypatch.setattr(model, "halves", halves)
+        for batch, length in ((3, 4), (2, 5), (3, 3), (1, 12)):
+            ParallelForward(model, batch, length)
+        assert used == [8, 5]
+        ParallelForward(model, 2, 5, graph=False)
+        monkeypatch.setattr(Peers, "apart", False)
+        ParallelForward(model, 2, 5)
+        assert used == [8, 5]
+        with pytest.raises(UsageError, match="a GPU for each rank"):
+            ParallelForward(model, 2, 5, halves=True)
+        monkeypatch.setattr(Peers, "apart", True)
+        for batch, graph in ((1, True), (2, False)):
+            with pytest.raises(UsageError, match="at least 2 sequences"):
+                ParallelForward(model, batch, 5, graph=graph, halves=True)
+
+
+def test_tokens_that_do_not_fit_the_graphs(bundle: Bundle) -> None:
+    with open_peers(["cpu", "cpu"], sanitize=False) as peers:
+        launchers = [Launcher(bundle, "mlir", e) for e in peers.executors]
+        model = ParallelGPT(CONFIG, random_weights(CONFIG, seed=5), launchers, peers, "f32")
+        with pytest.raises(UsageError, match=r"of 2 x 5 tokens, not \[3, 5\]"):
+            ParallelForward(model, 2, 5).set_tokens(np.zeros((3, 5), np.int32))
 
 
 def test_heads_that_ranks_cannot_share(bundle: Bundle) -> None:
