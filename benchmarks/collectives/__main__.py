@@ -1,4 +1,4 @@
-"""`python -m benchmarks.collectives [run | table | plot]`: needs several GPUs, and PyTorch for the peers."""
+"""`python -m benchmarks.collectives [run | model | table | plot]`: needs several GPUs; `run` PyTorch for the peers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from typing import Any
 from toolchain import command
 from toolchain.errors import ToolchainError
 from toolchain.files import write_whole
+from toolchain.runtime import Executor
 
-from .cases import COLLECTIVES, Row
+from .cases import COLLECTIVES, PassRow, Row
 from .page import load, plot, tables
 
 SET_UP = "tilestack compile --op all_reduce ... --output build/bundle; see docs/several-gpus.md"
@@ -40,6 +41,13 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--limit", type=float, default=120.0, metavar="S", help="seconds for the peers (default 120)")
     run.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     run.set_defaults(run=_run)
+    model = commands.add_parser("model", help="a GPT-2 on one GPU and on several: forward passes and decoding")
+    model.add_argument("--bundle", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
+    model.add_argument("--source", default="py", help="of the kernels (default py)")
+    model.add_argument("--devices", type=int, default=2, metavar="N", help="GPUs (default 2)")
+    model.add_argument("--model", default="xl", help="a size of GPT-2 (default xl)")
+    model.add_argument("-o", "--output", type=Path, metavar="FILE", help="JSON too")
+    model.set_defaults(run=_model)
     for name, what in (("table", "results as Markdown"), ("plot", "the all-reduce as SVG")):
         shown = commands.add_parser(name, help=what)
         shown.add_argument("results", type=Path)
@@ -51,7 +59,6 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(args: argparse.Namespace) -> int:
     from toolchain.bundles.bundle import Bundle
-    from toolchain.runtime import smi
     from toolchain.runtime.peers import open_peers
 
     from . import ours
@@ -63,9 +70,7 @@ def _run(args: argparse.Namespace) -> int:
         rows = ours.measure(
             bundle, peers, args.source, collectives=collectives, every_entry=args.every_entry, say=_tell
         )
-        gpus = f"{args.devices} x {peers.executors[0].name.split(' ', 1)[1]}"
-        driver = smi.query(["driver_version"], smi.name_of(peers.executors[0].device[1])) or [""]
-    environment = {"gpus": gpus, "driver": driver[0], "source": args.source}
+        environment = _environment(peers.executors, args.source)
     _save(args.output, environment, rows)  # what is there, should the peers not end
     if not args.no_peers:
         versions, theirs = _peers(args.devices, collectives, args.limit)
@@ -76,11 +81,38 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _model(args: argparse.Namespace) -> int:
+    from gpt.config import preset
+    from toolchain.bundles.bundle import Bundle
+    from toolchain.runtime import Launcher
+    from toolchain.runtime.peers import open_peers
+
+    from .model import measure, table
+
+    config, bundle = preset(args.model), Bundle.load(args.bundle)
+    with open_peers([f"cuda:{number}" for number in range(args.devices)]) as peers:
+        launchers = [Launcher(bundle, args.source, executor) for executor in peers.executors]
+        rows = measure(config, launchers, peers, say=lambda row: print(row, flush=True))
+        environment = _environment(peers.executors, args.source) | {"model": args.model}
+    if args.output is not None:
+        _save(args.output, environment, rows)
+    print(f"\n{', '.join(environment.values())}\n\n{table(rows)}")
+    return 0
+
+
+def _environment(executors: Sequence[Executor], source: str) -> dict[str, str]:
+    from toolchain.runtime import smi
+
+    gpus = f"{len(executors)} x {executors[0].name.split(' ', 1)[1]}"
+    driver = smi.query(["driver_version"], smi.name_of(executors[0].device[1])) or [""]
+    return {"gpus": gpus, "driver": driver[0], "source": source}
+
+
 def _tell(row: Row) -> None:
     print(row.error or f"{row.us:9.2f} us", row.nbytes, row.variant, flush=True)
 
 
-def _save(path: Path, environment: Mapping[str, str], rows: Sequence[Row]) -> None:
+def _save(path: Path, environment: Mapping[str, str], rows: Sequence[Row | PassRow]) -> None:
     document = {"environment": environment, "rows": [asdict(row) for row in rows]}
     write_whole(path, (json.dumps(document, indent=1) + "\n").encode(), parents=True)
 

@@ -35,6 +35,18 @@ class Row:
     error: str = ""
 
 
+@dataclass(frozen=True)
+class PassRow:
+    """Milliseconds of a pass: the median, with its 95 % interval. `variant`: how the batch is run."""
+
+    case: str
+    ranks: int
+    variant: str
+    ms: float
+    low: float
+    high: float
+
+
 def launches(nbytes: int) -> int:
     """How many a sample has."""
     return LAUNCHES if nbytes <= MANY_BYTES else FEW_LAUNCHES

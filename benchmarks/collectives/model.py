@@ -1,0 +1,166 @@
+"""A GPT-2 on several GPUs beside the same on one: forward passes and decoding steps, whole batches and halves of them.
+
+Logits are compared with a reference in float64 before anything is timed: those of a model of few layers, which is as
+wide as the one that is timed and runs passes of the same sizes. Every pass is a graph on each GPU. No rank ends before
+the others have come, so of each sample the rank with the shortest time counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.compare import compare
+from conformance.stats import median
+from gpt import reference
+from gpt.config import GPTConfig
+from gpt.graphs import Decode, Forward
+from gpt.kv_cache import KVCache
+from gpt.model import GPT
+from gpt.parallel import ParallelDecode, ParallelForward, ParallelGPT
+from gpt.weights import random_weights
+from toolchain.errors import ConformanceError
+from toolchain.runtime import Executor, Launcher
+from toolchain.runtime.peers import Peers
+
+from .cases import PassRow, samples
+
+Sizes = tuple[int, int]  # sequences, tokens of each
+DTYPE = "bf16"
+FORWARD: Sequence[Sizes] = ((8, 1024), (1, 1024))
+DECODE = (1, 64)  # sequences
+STEPS = 10  # of a sample
+LEFT = 124  # positions of a full context that decoding leaves free
+CHECKED_LAYERS = 2
+ONE, WHOLE, HALVES = "one GPU", "whole batch", "halves"
+
+
+def measure(
+    config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, *, forward: Sequence[Sizes] = FORWARD,
+    decode: Sequence[int] = DECODE, say: Callable[[PassRow], object] = print,
+) -> list[PassRow]:  # fmt: skip
+    """Rows of one GPU, of all as whole batches, and of all in halves where a batch has two. `launchers`: one for each
+    of the peers. Raises ConformanceError for wrong logits, before anything is timed."""
+    check(replace(config, n_layer=CHECKED_LAYERS), launchers, peers, forward)
+    weights = random_weights(config, 1).astype(DTYPE)
+    rows: list[PassRow] = []
+
+    def keep(case: str, ranks: int, variant: str, found: Sequence[float]) -> None:
+        value, low, high = median([1e-3 * us for us in found])
+        rows.append(PassRow(case, ranks, variant, value, low, high))
+        say(rows[-1])
+
+    alone = GPT(config, weights, launchers[0], DTYPE)
+    for case, found in _of_one(alone, forward, decode):
+        keep(case, 1, ONE, found)
+    del alone
+    shared = ParallelGPT(config, weights, launchers, peers, DTYPE)
+    for case, variant, found in _of_all(shared, forward, decode):
+        keep(case, peers.ranks, variant, found)
+    return rows
+
+
+def check(config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, sizes: Sequence[Sizes]) -> None:
+    """Compares the logits of one GPU and of all, of the first sequence of each half. Raises ConformanceError if they
+    are out of the bounds of a forward pass, or a second run gives other bits."""
+    weights = random_weights(config, 2).astype(DTYPE)
+    alone, shared = GPT(config, weights, launchers[0], DTYPE), ParallelGPT(config, weights, launchers, peers, DTYPE)
+    for batch, length in sizes:
+        tokens = _tokens(config, batch, length)
+        first = [0] if batch == 1 else [0, (batch + 1) // 2]
+        wanted = reference.float64(config, weights, tokens[first])
+        eager = reference.eager(config, weights, tokens[first], dtype=DTYPE)
+        variants = [WHOLE] if batch == 1 else [WHOLE, HALVES]
+        passes = [Forward(alone, batch, length)]
+        passes += [ParallelForward(shared, batch, length, halves=variant == HALVES) for variant in variants]
+        for each, variant in zip(passes, (ONE, *variants), strict=True):
+            each.set_tokens(tokens)
+            runs: list[NDArray[np.generic]] = []
+            for _ in range(2):
+                each.run()
+                runs.append(each.logits.numpy())
+            peers.synchronize()
+            compare("forward", DTYPE, runs[0][first], wanted, eager)
+            if runs[0].tobytes() != runs[1].tobytes():
+                raise ConformanceError(f"forward ({batch}, {length}), {variant}: a second run gives other bits")
+
+
+def _tokens(config: GPTConfig, batch: int, length: int) -> NDArray[np.int32]:
+    return np.random.default_rng(batch).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+
+
+def _of_one(model: GPT, forward: Sequence[Sizes], decode: Sequence[int]) -> Iterator[tuple[str, list[float]]]:
+    executors = [model.executor]
+    for batch, length in forward:
+        passes = Forward(model, batch, length)
+        passes.set_tokens(_tokens(model.config, batch, length))
+        yield _named(batch, length), _timed(executors, passes.run)
+    for batch in decode:
+        steps = Decode(model, KVCache(model, batch, model.config.n_ctx))
+        yield f"decode {batch}", _stepped(executors, steps, batch, model.config.n_ctx)
+
+
+def _of_all(
+    model: ParallelGPT, forward: Sequence[Sizes], decode: Sequence[int]
+) -> Iterator[tuple[str, str, list[float]]]:
+    executors = model.peers.executors
+    for batch, length in forward:
+        for variant in [WHOLE] if batch == 1 else [HALVES, WHOLE]:
+            passes = ParallelForward(model, batch, length, halves=variant == HALVES)
+            passes.set_tokens(_tokens(model.config, batch, length))
+            yield _named(batch, length), variant, _timed(executors, passes.run)
+            model.peers.synchronize()
+    for batch in decode:
+        steps = ParallelDecode(model, [KVCache(rank, batch, model.config.n_ctx) for rank in model.ranks])
+        yield f"decode {batch}", WHOLE, _stepped(executors, steps, batch, model.config.n_ctx)
+        model.peers.synchronize()
+
+
+def _named(batch: int, length: int) -> str:
+    return f"forward ({batch}, {length})"
+
+
+def _stepped(
+    executors: Sequence[Executor], steps: Decode | ParallelDecode, batch: int, positions: int
+) -> list[float]:  # fmt: skip
+    """Samples of a step behind a cache of so many `positions` that has LEFT free ones."""
+    lengths = np.full(batch, positions - LEFT)
+
+    def run() -> None:
+        for _ in range(STEPS):
+            steps.run()
+
+    return _timed(executors, run, STEPS, lambda: steps.reset(np.zeros(batch, np.int32), lengths))
+
+
+def _timed(
+    executors: Sequence[Executor], run: Callable[[], object], count: int = 1,
+    prepare: Callable[[], object] = lambda: None,
+) -> list[float]:  # fmt: skip
+    """Samples of one of the `count` passes that `run` starts, in µs. `prepare` is not timed."""
+
+    def once() -> float:
+        prepare()
+        for executor in executors:
+            executor.synchronize()
+        starts = [executor.record() for executor in executors]
+        run()
+        ends = [executor.record() for executor in executors]
+        for executor in executors:
+            executor.synchronize()
+        return min(end.us_since(start) for start, end in zip(starts, ends, strict=True)) / count
+
+    return samples(once)
+
+
+def table(rows: Sequence[PassRow]) -> str:
+    """Milliseconds with the half width of their 95 % interval, by case and variant, as Markdown."""
+    cells = {(row.case, row.variant): f"{row.ms:.4g} ± {(row.high - row.low) / 2:.1g}" for row in rows}
+    shown = (ONE, HALVES, WHOLE)
+    lines = [f"| ms | {' | '.join(shown)} |", "|---|--:|--:|--:|"]
+    for case in dict.fromkeys(row.case for row in rows):
+        lines.append(f"| {case} | {' | '.join(cells.get((case, variant), '-') for variant in shown)} |")
+    return "\n".join(lines) + "\n"
