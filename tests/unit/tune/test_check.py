@@ -167,3 +167,51 @@ def test_attention_gets_slices_of_one_buffer() -> None:
     q, k = arguments["q"], arguments["k"]
     assert isinstance(q, DeviceBuffer) and isinstance(k, DeviceBuffer)
     assert q.allocation is k.allocation and q.strides[1] == 3 * 2 * 32
+
+
+WEIGHTS = {"linear_weight_f8": ml_dtypes.float8_e4m3fn, "swiglu_weight_i8": np.int8, "linear_residual_i8": np.int8}
+
+
+@pytest.mark.parametrize("op", WEIGHTS)
+def test_products_in_8_bits_are_checked(op: str) -> None:
+    """Their reference has the scales, so that a result with another one for a column is wrong."""
+    case, inputs = inputs_for(op, "bf16", {"M": 8, "K": 64, "N": 32}, seed=1)
+    executor = open_executor("cpu")
+    arguments = upload(case, inputs, executor)
+    weight = arguments["gate" if "swiglu" in op else "weight"]
+    assert isinstance(weight, DeviceBuffer) and weight.numpy().dtype == WEIGHTS[op]
+    reference = Reference(case, "bf16", inputs)
+    (_, eager) = reference.expected["out"]
+    assert reference.check({"out": executor.from_numpy(eager)}) <= 1
+    off = eager.copy()
+    wide = off.astype(np.float32)
+    loudest = np.argmax(np.abs(wide).sum(0))
+    off[:, loudest] = (wide[:, loudest] * 1.5).astype(off.dtype)
+    with pytest.raises(ConformanceError):
+        reference.check({"out": executor.from_numpy(off)})
+
+
+def test_results_in_8_bits_are_compared_with_a_trusted_one() -> None:
+    executor = open_executor("cpu")
+    case, inputs = inputs_for("linear_gelu_f8_to_f8", "bf16", {"M": 8, "K": 64, "N": 32}, seed=1)
+    arguments = upload(case, inputs, executor)
+    poison(case, inputs, arguments)
+    out = results(inputs, arguments)["out"]
+    assert np.isnan(out.numpy().astype(np.float32)).all()
+    with pytest.raises(ConformanceError, match="left NaN in out"):
+        Trusted.of("general", case, "bf16", {"out": out})
+    right = numbers(64, 64, dtype=np.dtype(ml_dtypes.float8_e4m3fn))
+    trusted = Trusted.of("general", case, "bf16", {"out": executor.from_numpy(right)})
+    assert trusted.check({"out": executor.from_numpy(right)}) == 0
+    half = (right.astype(np.float32) / 2).astype(right.dtype)
+    with pytest.raises(ConformanceError, match="out differs"):
+        trusted.check({"out": executor.from_numpy(half)})
+
+
+def test_a_cache_in_8_bits_is_full_when_it_is_timed() -> None:
+    dims = {"B": 1, "P": 40, "G": 2, "Q": 3, "D": 32, "Z": 1, "TWO": 2}
+    case, inputs = inputs_for("grouped_decode_attention_f8", "bf16", dims, seed=1)
+    assert inputs.arrays["positions"].tolist() == [39] and inputs.arrays["k_scales"].shape == (1, 2, 40)
+    _, inputs = inputs_for("grouped_decode_attention_f8", "bf16", {**dims, "B": 3}, seed=1)
+    assert np.isnan(inputs.arrays["v_scales"][0, :, 14:]).all(), "behind a text there may be anything"
+    assert for_timing(case, inputs).arrays["positions"].tolist() == [39, 39, 39]

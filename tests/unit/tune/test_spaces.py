@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 import pytest
 
 from benchmarks.cases.cases import LLAMA, ForwardCase
-from gpt.config import LLAMAS
+from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.launches import DryExecutor, launched
-from gpt.model import KVCache
-from gpt.weights import random_weights
+from gpt.model import GPT, KVCache
+from gpt.weights import Weights, quantized, random_weights
 from toolchain.contract.sources import load_source, packages
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
+from toolchain.runtime import Launcher
 from toolchain.runtime.launch import check_layouts
 from tune.spaces import Spaces, load_spaces, only_classes, only_shapes, parse_shape, shape_name
 from tune.variants import variants
@@ -210,16 +212,33 @@ def test_a_list_that_is_wrong_says_so(write_spaces: WriteSpaces, models: str, sa
         load_spaces(path)
 
 
-def test_what_smollm2_launches_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the passes of the benchmark, each launch of an op that has spaces for it lies in one of their classes."""
-    seen: list[tuple[str, dict[str, int]]] = []
+Launch = tuple[str, dict[str, int]]
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
+    """The launches of dry runs: the op and its sizes."""
+    found: list[Launch] = []
 
     def watched(where: str, op: str, dtype: str, args: Any) -> Any:
-        found = check_layouts(where, op, dtype, args)
-        seen.append((op, found[0]))
-        return found
+        layouts = check_layouts(where, op, dtype, args)
+        found.append((op, layouts[0]))
+        return layouts
 
     monkeypatch.setattr("toolchain.runtime.launch.check_layouts", watched)
+    return found
+
+
+def dry_run(config: GPTConfig, weights: Weights, use: Callable[[Any], object], cache: str = "") -> None:
+    def model(config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str) -> GPT:
+        return GPT(config, weights, launcher, dtype, cache=cache)
+
+    specs = [spec for spec in load_source(packages()["py"]).entries() if spec.runs_on("sm_90")]
+    launched(specs, config, weights, "bf16", DryExecutor("sm_90", 132), use, model)
+
+
+def test_what_smollm2_launches_is_searched(seen: list[Launch]) -> None:
+    """In the passes of the benchmark, each launch of an op that has spaces for it lies in one of their classes."""
     config = replace(LLAMAS["smollm2"], n_layer=2)
 
     def use(model: Any) -> None:
@@ -229,8 +248,7 @@ def test_what_smollm2_launches_is_searched(monkeypatch: pytest.MonkeyPatch) -> N
             else:
                 model.decode(np.zeros(case.batch, np.int32), KVCache(model, case.batch, case.positions))
 
-    specs = [spec for spec in load_source(packages()["py"]).entries() if spec.runs_on("sm_90")]
-    launched(specs, config, random_weights(config, 0), "bf16", DryExecutor("sm_90", 132), use)
+    dry_run(config, random_weights(config, 0), use)
     spaces = load_spaces()
     theirs = [space for space in spaces.of("llama") if "bf16" in space.dtypes]
     others = [space for space in spaces.shared if space.op == "merge_attention"]  # the few spans of a GPT-2's cache
@@ -241,6 +259,52 @@ def test_what_smollm2_launches_is_searched(monkeypatch: pytest.MonkeyPatch) -> N
             made.name for space in (*theirs, *others) if space.op == op for made in space.classes if made.holds(dims)
         }
         assert op not in searched or len(classes) == 1, f"{op} {shape_name(dims)}: {classes}"
+
+
+SMALLER = {"gpt2": replace(PRESETS["gpt2"], n_layer=1, vocab_size=64),
+           "smollm2": replace(LLAMAS["smollm2"], n_layer=1, vocab_size=64)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "ops"),
+    [
+        ("gpt2", "f8", {"linear_f8", "linear_gelu_f8_to_f8", "linear_residual_f8"}),
+        ("gpt2", "i8", {"linear_i8", "linear_gelu_i8", "linear_residual_i8"}),
+        ("gpt2", "f8-weights", {"linear_weight_f8", "linear_gelu_weight_f8", "linear_residual_weight_f8"}),
+        ("gpt2", "i8-weights", {"linear_weight_i8", "linear_gelu_weight_i8", "linear_residual_weight_i8"}),
+        ("smollm2", "f8-weights", {"linear_weight_f8", "linear_residual_weight_f8", "swiglu_weight_f8"}),
+        ("smollm2", "i8-weights", {"linear_weight_i8", "linear_residual_weight_i8", "swiglu_weight_i8"}),
+    ],
+)
+def test_what_a_model_in_8_bits_launches_is_searched(seen: list[Launch], model: str, kind: str, ops: set[str]) -> None:
+    """At the rows that are searched, each launch lies in one class, so that no tuned row hides another."""
+    alone = kind.endswith("weights")
+
+    def use(made: Any) -> None:
+        for batch in (1, 8, 64) if alone else ():
+            made.decode(np.zeros(batch, np.int32), KVCache(made, batch, 1024))
+        for size in () if alone else ((1, 1024), (2, 1024), (8, 1024), (32, 1024)):
+            made.forward(np.zeros(size, np.int32))
+
+    config, weights = quantized(SMALLER[model], random_weights(SMALLER[model], 0), kind)
+    dry_run(config, weights, use, "f8" if alone else "")
+    appends = {"kv_append_f8"} if model == "gpt2" else set[str]()
+    expected = ops | appends | {"grouped_decode_attention_f8"} if alone else ops
+    theirs = [space for space in load_spaces().of("eighths") if space.op in expected]
+    assert expected <= {op for op, _ in seen} and expected == {space.op for space in theirs}
+    for op, dims in seen:
+        found = {made.name for space in theirs if space.op == op for made in space.classes if made.holds(dims)}
+        assert op not in expected or len(found) == 1, f"{op} {shape_name(dims)}: {found}"
+
+
+def test_weights_in_integers_have_the_variants_of_those_in_floats() -> None:
+    """A row of one is not for the other, but what is tried is the same."""
+
+    def tried(kind: str) -> list[str]:
+        spaces = [space for space in load_spaces().of("eighths") if f"weight_{kind}" in space.op]
+        return [v.spec.symbol for space in spaces for v in variants(space, "mlir", "sm_90")]
+
+    assert tried("f8") == [symbol.replace("_i8", "_f8") for symbol in tried("i8")] != []
 
 
 def test_the_classes_of_smollm2_come_before_those_that_hold_them() -> None:

@@ -116,8 +116,9 @@ def test_tune_refuses_before_it_starts(run: Run, tmp_path: Path, words: list[str
 def test_the_words_are_listed_with_their_spaces(run: Run, tmp_path: Path) -> None:
     ran = run("tune", "--list")
     lines = ran.out.splitlines()
-    assert ran.code == 0 and {"model", "llama", "gelu"} <= set(lines)
+    assert ran.code == 0 and {"model", "llama", "eighths", "gelu"} <= set(lines)
     assert lines[lines.index("llama") + 1] == "  rms_linear_gemv: k576_m1"
+    assert lines[lines.index("eighths") + 1] == "  linear_f8: m1024, m8192, vast"
     (tmp_path / "trial.toml").write_text("model = []\nspace = []\n")
     assert run("tune", "--list", "--spaces", tmp_path / "trial.toml").out == "model\n"
 
