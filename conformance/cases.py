@@ -706,6 +706,14 @@ CASES: tuple[Case, ...] = (
     _case("all_reduce_layernorm", "below one tile, odd", R=2, N=3, C=33, B=4, TWO=2),
     _case("all_reduce_layernorm", "GPT-2 XL; three ranks, more rows than blocks", R=3, N=5, C=1600, B=2, TWO=2),
     _case("all_reduce_layernorm", "the same, loaded element by element", misaligned=True, R=2, N=5, C=48, B=2, TWO=2),
+    *(
+        case
+        for op in ("all_reduce_layernorm", "all_reduce_rmsnorm")
+        for case in (
+            _case(op, "many rows, eight at a time, and a remainder", R=2, N=19, C=72, B=2, TWO=2),
+            _case(op, "many wide rows, four at a time; three ranks", R=3, N=11, C=1048, B=2, TWO=2),
+        )
+    ),
     _case("all_reduce_rmsnorm", "below one tile, odd", R=2, N=3, C=33, B=4, TWO=2),
     _case("all_reduce_rmsnorm", "SmolLM2; three ranks, more rows than blocks", R=3, N=5, C=576, B=2, TWO=2),
     _case("all_reduce_rmsnorm", "as wide as Llama 3", R=2, N=2, C=4096, B=1, TWO=2),

@@ -5,7 +5,7 @@
 include "rows.mlir"
 include "meet.mlir"
 
-sizes BN = 2048
+sizes BN = 2048, ROWS = 4
 
 !pair_part = !cuda_tile.partition_view<tile=(2xBN), padding_value = zero, !matrix>
 !pair_out = !cuda_tile.partition_view<tile=(2xBN), !matrix>
@@ -17,6 +17,13 @@ sizes BN = 2048
 !out_tile = !cuda_tile.tile<BNxT>
 !sum = !cuda_tile.tile<BNxf32>
 !planes = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
+!some_in = !cuda_tile.partition_view<tile=(ROWSxBC), padding_value = zero, !matrix>
+!some_out = !cuda_tile.partition_view<tile=(ROWSxBC), !matrix>
+!some = !cuda_tile.tile<ROWSxBCxT>
+!some_f32 = !cuda_tile.tile<ROWSxBCxf32>
+!both_in = !cuda_tile.partition_view<tile=(2xROWSxBC), padding_value = zero, !planes>
+!both = !cuda_tile.tile<2xROWSxBCxT>
+!both_f32 = !cuda_tile.tile<2xROWSxBCxf32>
 !pair_planes = !cuda_tile.partition_view<tile=(2x1xBN), padding_value = zero, !planes>
 !pair_plane = !cuda_tile.tile<2x1xBNxT>
 
@@ -172,49 +179,52 @@ kernel @broadcast op = broadcast, skeleton = @collective {
   }
 }
 
-// x = `added` of x, and the sum of the parts, and out = `norm` of what was stored there. One block makes every B-th row, of at
-// most BC columns, which stays in registers. `vectors` yields the token of its reads.
+// x = `added` of x, and the sum of the parts, and out = `norm` of what was stored there. One block makes every B-th tile of
+// ROWS rows, of at most BC columns, which stay in registers. `vectors` yields the token of its reads.
 skeleton @add_and_norm {
-  %parts = make_partition_view %parts_view
-      : !cuda_tile.partition_view<tile=(2x1xBC), padding_value = zero, !planes>
-  %x_tiles = make_partition_view %x_view : !row_in
-  %x_stores = make_partition_view %x_view : !row_out
-  %out_tiles = make_partition_view %out_view : !row_out
+  %parts = make_partition_view %parts_view : !both_in
+  %x_tiles = make_partition_view %x_view : !some_in
+  %x_stores = make_partition_view %x_view : !some_out
+  %out_tiles = make_partition_view %out_view : !some_out
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
+  %ROWS = constant <i32: ROWS> : !int
   %pairs = call @pairs(%R)
+  %tiles = divi %N, %ROWS signed rounding<positive_inf> : !int
   %w_tiles = make_partition_view %norm_weight_view : !vector_part
   %w, %w_read = call @load_line(%w_tiles, %zero)
-  %norm_weight = call @for_each_row<R = 1>(%w)
+  %norm_weight = call @for_each_row<R = ROWS>(%w)
   %read = hole @vectors(%w_read, %zero) -> token
   // The wait comes after these reads by their tokens: else the compiler may put it first.
   %ready = gdc_wait_tko token = %read -> token
   %met = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %ready)
   %block, %unused_y, %unused_z = get_tile_block_id : !int
   %blocks, %unused_by, %unused_bz = get_num_tile_blocks : !int
-  for %n in (%block to %N, step %blocks) : !int {
+  for %n in (%block to %tiles, step %blocks) : !int {
     %x_tile, %x_read = load_view_tko weak %x_tiles[%n, %zero] token = %ready
-        optimization_hints = <default = {allow_tma = false}> : !row_in, !int -> !row, token
-    %x_f32 = ftof %x_tile : !row -> !row_f32
-    %added = hole @added(%x_f32) -> !row_f32
-    %nothing = constant <f32: 0.0> : !row_f32
-    %sum = for %p in (%zero to %pairs, step %one) : !int iter_values(%so_far = %nothing) -> (!row_f32) {
-      %plane, %part_read = load_view_tko weak %parts[%p, %n, %zero] token = %met
-          optimization_hints = <default = {allow_tma = false}>
-          : !cuda_tile.partition_view<tile=(2x1xBC), padding_value = zero, !planes>, !int -> !cuda_tile.tile<2x1xBCxT>, token
-      %both = reshape %plane : !cuda_tile.tile<2x1xBCxT> -> !cuda_tile.tile<2xBCxT>
-      %value = ftof %both : !cuda_tile.tile<2xBCxT> -> !cuda_tile.tile<2xBCxf32>
-      %two = call @sum_in_columns<R = 2>(%value)
-      %next = addf %so_far, %two : !row_f32
-      continue %next : !row_f32
+        optimization_hints = <default = {allow_tma = false}> : !some_in, !int -> !some, token
+    %x_f32 = ftof %x_tile : !some -> !some_f32
+    %added = hole @added(%x_f32) -> !some_f32
+    %nothing = constant <f32: 0.0> : !some_f32
+    %sum = for %p in (%zero to %pairs, step %one) : !int iter_values(%so_far = %nothing) -> (!some_f32) {
+      %both, %part_read = load_view_tko weak %parts[%p, %n, %zero] token = %met
+          optimization_hints = <default = {allow_tma = false}> : !both_in, !int -> !both, token
+      %value = ftof %both : !both -> !both_f32
+      %two = reduce %value dim=0 identities=[0.0 : f32] : !both_f32 -> !some_f32
+      (%a: !real, %b: !real) {
+        %ab = addf %a, %b : !real
+        yield %ab : !real
+      }
+      %next = addf %so_far, %two : !some_f32
+      continue %next : !some_f32
     }
-    %whole = addf %added, %sum : !row_f32
-    %rounded = ftof %whole : !row_f32 -> !row
+    %whole = addf %added, %sum : !some_f32
+    %rounded = ftof %whole : !some_f32 -> !some
     %x_stored = store_view_tko weak %rounded, %x_stores[%n, %zero] token = %x_read
-        optimization_hints = <default = {allow_tma = false}> : !row, !row_out, !int -> token
-    %value = ftof %rounded : !row -> !row_f32
-    %normed = hole @norm(%value, %norm_weight) -> !row_f32
-    call @store_rows<R = 1>(%normed, %out_tiles, %n, %zero)
+        optimization_hints = <default = {allow_tma = false}> : !some, !some_out, !int -> token
+    %value = ftof %rounded : !some -> !some_f32
+    %normed = hole @norm(%value, %norm_weight) -> !some_f32
+    call @store_rows<R = ROWS>(%normed, %out_tiles, %n, %zero)
     continue
   }
   return
@@ -226,30 +236,30 @@ kernel @all_reduce_layernorm op = all_reduce_layernorm, skeleton = @add_and_norm
     %b_tiles = make_partition_view %norm_bias_view : !vector_part
     %bias_line, %bias_read = call @load_line(%bias_tiles, %zero)
     %b, %b_read = call @load_line(%b_tiles, %zero)
-    %bias = call @for_each_row<R = 1>(%bias_line)
-    %norm_bias = call @for_each_row<R = 1>(%b)
+    %bias = call @for_each_row<R = ROWS>(%bias_line)
+    %norm_bias = call @for_each_row<R = ROWS>(%b)
     %read = join_tokens %w_read, %bias_read, %b_read : token
     yield %read : token
   }
   @added(%x) {
-    %biased = addf %x, %bias : !row_f32
-    yield %biased : !row_f32
+    %biased = addf %x, %bias : !some_f32
+    yield %biased : !some_f32
   }
   @norm(%value, %norm_weight) {
-    %deviation, %inverse = call @two_pass<R = 1>(%value, %C, %eps)
-    %scaled = call @normed<R = 1>(%deviation, %inverse, %norm_weight, %norm_bias)
-    yield %scaled : !row_f32
+    %deviation, %inverse = call @two_pass<R = ROWS>(%value, %C, %eps)
+    %scaled = call @normed<R = ROWS>(%deviation, %inverse, %norm_weight, %norm_bias)
+    yield %scaled : !some_f32
   }
 }
 
 kernel @all_reduce_rmsnorm op = all_reduce_rmsnorm, skeleton = @add_and_norm {
   @vectors(%w_read, %zero) { yield %w_read : token }
-  @added(%x) { yield %x : !row_f32 }
+  @added(%x) { yield %x : !some_f32 }
   @norm(%value, %norm_weight) {
-    %square = mulf %value, %value : !row_f32
-    %square_sum = call @sum_in_rows<R = 1>(%square)
-    %inverse = call @inverse_root<R = 1>(%square_sum, %C, %eps)
-    %scaled = call @scaled<R = 1>(%value, %inverse, %norm_weight)
-    yield %scaled : !row_f32
+    %square = mulf %value, %value : !some_f32
+    %square_sum = call @sum_in_rows<R = ROWS>(%square)
+    %inverse = call @inverse_root<R = ROWS>(%square_sum, %C, %eps)
+    %scaled = call @scaled<R = ROWS>(%value, %inverse, %norm_weight)
+    yield %scaled : !some_f32
   }
 }

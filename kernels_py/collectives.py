@@ -74,18 +74,18 @@ def all_reduce_two_shot(parts, out, flags, state, rank, BN: ConstInt, SPINS: Con
     meet(flags, state, rank, SPINS)
 
 
-def add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm):
+def add_and_norm(parts, x, out, flags, state, rank, ROWS, BC, SPINS, added, norm):
     """x = `added` of x, and the sum of the parts, and out = `norm` of what was stored there. One block makes every B-th
-    row, of at most BC columns, which stays in registers."""
+    tile of ROWS rows, of at most BC columns, which stay in registers."""
     ct.grid_dependency_control_wait()
     meet(flags, state, rank, SPINS)
-    for n in range(ct.bid(0), x.shape[0], ct.num_blocks(0)):
-        total = ct.zeros((1, BC), ct.float32)
+    for n in range(ct.bid(0), ct.cdiv(x.shape[0], ROWS), ct.num_blocks(0)):
+        total = ct.zeros((ROWS, BC), ct.float32)
         for p in range(ct.cdiv(parts.shape[0], 2)):
             zero = ct.PaddingMode.ZERO
-            both = ct.load(parts, index=(p, n, 0), shape=(2, 1, BC), padding_mode=zero, allow_tma=False)
-            total += ct.sum(both.reshape((2, BC)).astype(ct.float32), axis=0, keepdims=True)
-        rounded = (added(block(x, n, 1, BC)) + total).astype(x.dtype)
+            both = ct.load(parts, index=(p, n, 0), shape=(2, ROWS, BC), padding_mode=zero, allow_tma=False)
+            total += ct.sum(both.astype(ct.float32), axis=0)
+        rounded = (added(block(x, n, ROWS, BC)) + total).astype(x.dtype)
         ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
         result = norm(rounded.astype(ct.float32), x.shape[1])
         ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
@@ -93,7 +93,7 @@ def add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm):
 
 @ct.kernel
 def all_reduce_layernorm(
-    parts, bias, norm_weight, norm_bias, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt
+    parts, bias, norm_weight, norm_bias, x, out, flags, state, rank, eps, ROWS: ConstInt, BC: ConstInt, SPINS: ConstInt
 ):
     offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
 
@@ -103,11 +103,13 @@ def all_reduce_layernorm(
     def norm(value, width):
         return normed(value, gain, shift, width, eps)
 
-    add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm)
+    add_and_norm(parts, x, out, flags, state, rank, ROWS, BC, SPINS, added, norm)
 
 
 @ct.kernel
-def all_reduce_rmsnorm(parts, norm_weight, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt):
+def all_reduce_rmsnorm(
+    parts, norm_weight, x, out, flags, state, rank, eps, ROWS: ConstInt, BC: ConstInt, SPINS: ConstInt
+):
     gain = vector(norm_weight, BC)
 
     def added(value):
@@ -116,7 +118,7 @@ def all_reduce_rmsnorm(parts, norm_weight, x, out, flags, state, rank, eps, BC: 
     def norm(value, width):
         return value * inverse_root(ct.sum(value * value, axis=1, keepdims=True), width, eps) * gain
 
-    add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm)
+    add_and_norm(parts, x, out, flags, state, rank, ROWS, BC, SPINS, added, norm)
 
 
 @ct.kernel
