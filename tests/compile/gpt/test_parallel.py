@@ -3,6 +3,7 @@ pass, and the same bits on each rank and in each run."""
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import re
@@ -225,9 +226,15 @@ def test_heads_of_keys_that_ranks_cannot_share(bundle: Bundle) -> None:
 
 
 def in_processes(
-    bundle: Bundle, count: int, spoil: Callable[[int], None] = lambda _: None, config: GPTConfig = THREE
+    bundle: Bundle,
+    count: int,
+    spoil: Callable[[int], None] = lambda _: None,
+    config: GPTConfig = THREE,
+    *,
+    halves: bool = False,
 ) -> list[str]:
-    """What each of so many processes, one a rank, generates or says. `spoil`: called by each between two tokens."""
+    """What each of so many processes, one a rank, generates or says. `spoil`: called by each between two tokens.
+    `halves`: instead a hash of the logits of a pass in halves."""
     fork = multiprocessing.get_context("fork")
     pipes = [fork.Pipe(duplex=False) for _ in range(count)]
     meeting = secrets.token_hex(8)
@@ -238,6 +245,8 @@ def in_processes(
             model = ParallelGPT(
                 config, random_weights(config, 5), [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32"
             )
+            if halves:
+                return passed(model, halves=True)
             tokens: list[int] = []
             for step in generate_batch(model, [TOKENS[0, :3]], max_new_tokens=3, sampling=Sampling(temperature=0)):
                 tokens += [token for token in step if token is not None]
@@ -267,6 +276,23 @@ def in_processes(
     for process in processes:
         process.join()
     return found
+
+
+def passed(model: ParallelGPT, *, halves: bool) -> str:
+    passes = ParallelForward(model, *TOKENS.shape, halves=halves)
+    passes.set_tokens(TOKENS)
+    passes.run()
+    logits = passes.logits.numpy()
+    model.peers.synchronize()
+    return hashlib.sha256(logits.tobytes()).hexdigest()
+
+
+def test_processes_run_halves(bundle: Bundle) -> None:
+    with open_peers(["cpu", "cpu"], sanitize=False) as peers:
+        launchers = [Launcher(bundle, "mlir", e) for e in peers.executors]
+        model = ParallelGPT(THREE, random_weights(THREE, 5), launchers, peers, "f32")
+        wanted = passed(model, halves=False)
+    assert in_processes(bundle, 2, halves=True) == [wanted] * 2
 
 
 @pytest.mark.parametrize(("config", "ranks"), [(THREE, 2), (SMOL, 2), (SMOL, 3)])

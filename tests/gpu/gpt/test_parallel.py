@@ -14,10 +14,11 @@ from gpt import reference
 from gpt.config import LLAMAS
 from gpt.generate import generate_batch
 from gpt.model import GPT
-from gpt.parallel import ParallelGPT
+from gpt.parallel import ParallelForward, ParallelGPT
 from gpt.sampling import Sampling
 from gpt.weights import SHIPPED, load, random_weights
 from toolchain.bundles.bundle import Bundle
+from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
 from toolchain.runtime.peers import open_peers
 
@@ -44,6 +45,34 @@ def test_two_gpus_compute_what_one_does(source: str, bundle: Bundle, cuda: Execu
     compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
     assert logits.tobytes() == again.tobytes()
     assert texts == [alone, alone]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_halves_beside_each_other_on_two_gpus(source: str, bundle: Bundle) -> None:
+    """Many passes, one behind the other: each half goes through a lot of collectives while the other does too."""
+    config, weights, _ = load(SHIPPED)
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, "f32")
+        halves, whole = (ParallelForward(model, *TOKENS.shape, halves=both) for both in (True, False))
+        found: list[bytes] = []
+        for passes, count in ((halves, 100), (whole, 1), (halves, 1)):
+            passes.set_tokens(TOKENS)
+            for _ in range(count):
+                passes.run()
+            found.append(passes.logits.numpy().tobytes())
+        logits = halves.logits.numpy()
+        peers.synchronize()
+    eager = reference.eager(config, weights, TOKENS, dtype="f32")
+    compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
+    assert found[0] == found[2]
+
+
+def test_two_ranks_of_one_gpu_run_whole_batches(bundle: Bundle) -> None:
+    config, weights, _ = load(SHIPPED)
+    with open_peers(["cuda:0", "cuda:0"]) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        with pytest.raises(UsageError, match="a GPU for each rank"):
+            ParallelForward(model, *TOKENS.shape, halves=True)
 
 
 @pytest.mark.parametrize("source", SOURCES)
