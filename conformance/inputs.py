@@ -187,6 +187,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "linear_gelu"
                 | "linear_residual"
                 | "linear_residual_squares"
+                | "merge_linear_residual_squares"
                 | "rms_linear"
                 | "rms_linear_gelu"
                 | "linear_split_k"
@@ -242,7 +243,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             # The ends hold nearly all the weight of a row: it shows if they are missing, or read by the row beside.
             values[2::2, 0] += 52.0
             values[2::2, -1] += 40.0
-        case "merge_attention", "stats":
+        case (("merge_attention" | "merge_linear_residual_squares"), "stats"):
             values = np.abs(values) + 0.5
             values[..., 0] *= 8  # the spans' largest scores differ much, so their weights matter
             values[-1, ..., 0] -= 300  # if padding counted as 0 in the maximum, all weights were 2^-300, 0 in f32

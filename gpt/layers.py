@@ -21,9 +21,10 @@ from .plan import ModelPlan
 from .workspace import Workspace
 
 Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
-# Makes a chunk's `attended` from its `qkv`. Arguments: the chunk's first sequence in the batch, the layer, the chunk
-Attend = Callable[[int, int, Workspace], None]
-AttendHere = Callable[[int, Workspace], None]  # the same, with the first sequence already bound
+# Makes a chunk's `attended` from its `qkv`. Arguments: the chunk's first sequence in the batch, the layer, the chunk.
+# If it returns spans, they are not merged yet, and `attended` is not made: that is left to the product behind.
+Attend = Callable[[int, int, Workspace], Spans | None]
+AttendHere = Callable[[int, Workspace], Spans | None]  # the same, with the first sequence already bound
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,9 @@ class Layers(ABC):
         """The same of T tokens behind those of a cache, which they are appended to: each sequence has `end` then."""
 
     @abstractmethod
-    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
-        """The same of one token of each sequence, at its own position."""
+    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> Spans | None:
+        """The same of one token of each sequence, at its own position. Returns the spans that are not merged yet: the
+        product behind merges them itself, where the plan says so."""
 
     def seen(self, work: Workspace, cached: Cached | CachedF8, end: int) -> Cached:
         """The first `end` positions of a cache as attention takes them, (B, S, G, D) each: those in 8 bits are
@@ -136,16 +138,25 @@ class Layers(ABC):
         self.launch("kv_from_f8", **cached.until(end).named(), k=k, v=v)
         return Cached(k, v)
 
-    def attend_in_f8(self, q: DeviceBuffer, work: Workspace, cached: CachedF8, spans: Spans | None) -> None:
-        """Attention of one token of each sequence, whose queries are (B, G, Q, D), over a cache in 8 bits."""
+    def attend_in_f8(self, q: DeviceBuffer, work: Workspace, cached: CachedF8, spans: Spans | None) -> Spans | None:
+        """Attention of one token of each sequence, whose queries are (B, G, Q, D), over a cache in 8 bits. Returns the
+        same."""
         assert spans is not None, "such a cache is always read in spans"
         partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
         self.launch(
             "grouped_decode_attention_f8", q=q, **cached.named(), positions=work.positions, partial=partial,
             stats=stats, scale=self._scale,
         )  # fmt: skip
+        return self.merge(work, spans)
+
+    def merge(self, work: Workspace, spans: Spans) -> Spans | None:
+        """Merges what attention made of the spans of a cache, or returns them, for the product behind it."""
+        batch, _, count, _ = spans[0].shape
+        if self._plan.merges_in_product(batch, count):
+            return spans
         out = work.attended.reshape(-1, self._config.n_head, self._config.head_size)  # (B, H, D)
         self.launch("merge_attention", partial=spans[0], stats=spans[1], out=out)
+        return None
 
     def attend_paged(self, layer: int, work: Workspace, paged: Paged) -> None:
         """The same of the rows of a step over a cache in pages."""

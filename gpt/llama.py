@@ -131,8 +131,11 @@ class Llama(Layers):
                 self.launch(
                     "rms_linear", x=x, squares=squares, weight=qkv, bias=weights[NO_QKV_BIAS], out=work.qkv, eps=eps
                 )
-            attend(layer, work)  # attended (N, G Q D)
-            self._add_product(work, work.attended, f"{at}.o_proj")  # x (N, C)
+            spans = attend(layer, work)  # attended (N, G Q D), unless it is still in spans
+            if spans is not None:
+                self._merge_and_add_product(work, spans, f"{at}.o_proj")  # x (N, C)
+            else:
+                self._add_product(work, work.attended, f"{at}.o_proj")  # x (N, C)
             gate, up = weights[f"{mlp}.gate_proj"], weights[f"{mlp}.up_proj"]
             self.launch("rms_swiglu", x=x, squares=squares, gate=gate, up=up, out=hidden, eps=eps)  # (N, F)
             self._add_product(work, hidden, f"{mlp}.down_proj")  # x (N, C)
@@ -142,6 +145,13 @@ class Llama(Layers):
         self.launch(
             "linear_residual_squares", x=read, weight=weights[name], bias=weights[NO_BIAS], residual=x, out=x,
             squares=work.squares,
+        )  # fmt: skip
+
+    def _merge_and_add_product(self, work: Workspace, spans: Spans, name: str) -> None:
+        x, weights = work.x, self._weights
+        self.launch(
+            "merge_linear_residual_squares", partial=spans[0], stats=spans[1], weight=weights[name],
+            bias=weights[NO_BIAS], residual=x, out=x, squares=work.squares,
         )  # fmt: skip
 
     def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
@@ -165,14 +175,12 @@ class Llama(Layers):
         out = work.attended.reshape(*q.shape)
         self.launch("grouped_attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> Spans | None:
         if isinstance(cached, CachedF8):
             q = self._turn_and_append(layer, work, cached, work.positions, 1)
-            self.attend_in_f8(q.select(1, 0), work, cached, spans)
-            return
+            return self.attend_in_f8(q.select(1, 0), work, cached, spans)
         if spans is not None and self._plan.turns_in_attention(spans[0].shape[2], cached[0].shape[1]):
-            self._turn_append_and_attend(work, cached, spans)
-            return
+            return self._turn_append_and_attend(work, cached, spans)
         q = self._turn_and_append(layer, work, cached, work.positions, 1).select(1, 0)  # (B, G, Q, D)
         out = work.attended.reshape(*q.shape)
         token: dict[str, DeviceBuffer | float] = {
@@ -180,13 +188,13 @@ class Llama(Layers):
         }  # fmt: skip
         if spans is None:
             self.launch("grouped_decode_attention_unsplit", **token, out=out)
-            return
+            return None
         partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
         self.launch("grouped_decode_attention", **token, partial=partial, stats=stats)
-        self._merge(work, spans)
+        return self.merge(work, spans)
 
-    def _turn_append_and_attend(self, work: Workspace, cached: Cached, spans: Spans) -> None:
-        """All of attention to the spans of a cache in two launches."""
+    def _turn_append_and_attend(self, work: Workspace, cached: Cached, spans: Spans) -> Spans | None:
+        """All of attention to the spans of a cache in one launch, and another one where it merges them."""
         q, k, v = (heads.select(1, 0) for heads in self._heads(work.qkv.unflatten(0, work.qkv.shape[0], 1)))
         partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
         self.launch(
@@ -194,11 +202,7 @@ class Llama(Layers):
             sin=self._weights["sin"], k_cache=cached[0], v_cache=cached[1], partial=partial, stats=stats,
             scale=self._scale,
         )  # fmt: skip
-        self._merge(work, spans)
-
-    def _merge(self, work: Workspace, spans: Spans) -> None:
-        heads = work.attended.reshape(-1, self._config.n_head, self._config.head_size)  # (B, H, D)
-        self.launch("merge_attention", partial=spans[0], stats=spans[1], out=heads)
+        return self.merge(work, spans)
 
     def _heads(self, qkv: DeviceBuffer) -> tuple[DeviceBuffer, DeviceBuffer, DeviceBuffer]:
         """Of qkv (B, T, G (Q + 2) D) queries (B, T, G, Q, D), keys and values (B, T, G, D)."""

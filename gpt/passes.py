@@ -52,8 +52,8 @@ class Passes:
         """Append one token to each sequence, at its position (`work` holds both), and compute logits `out`
         (B, padded V)."""
 
-        def attend(_first: int, layer: int, chunk: Workspace) -> None:
-            self._layers.attend_one(layer, chunk, cached(layer), spans)
+        def attend(_first: int, layer: int, chunk: Workspace) -> Spans | None:
+            return self._layers.attend_one(layer, chunk, cached(layer), spans)
 
         ready = self._layers.run(work, batch, 1, attend)
         self._layers.logits(work.x, work.normed, out, ready=ready)

@@ -16,6 +16,7 @@ from .squares import MULTIPLE, part_width
 ROW_TILES = (8, 16)  # tile heights of small-M kernels; the others have 64 rows or a multiple
 SHARING = 8  # the most heads that share keys for which rope_decode_attention has kernels
 WIDEST = 2048  # the most columns that residual_layernorm takes
+MERGED_HEAD = 64  # the head size for which merge_linear_residual_squares reads its weights ahead
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,15 @@ class ModelPlan:
         for the shortest spans and few heads that share keys."""
         config, shortest = self.config, count == cdiv(positions, self.policy.spans[-1])
         return shortest and config.group <= SHARING and not config.qk_norm
+
+    def merges_in_product(self, batch: int, count: int) -> bool:
+        """True if the product behind attention merges so many spans itself. Each of its blocks merges all heads, so it
+        is for one row and few spans."""
+        config, fold = self.config, self._fold
+        if fold is None or config.family != "llama" or self.quantized:
+            return False
+        few = batch == 1 and count <= fold.merged_spans
+        return few and config.head_size == MERGED_HEAD and self._reads_all_at_once(batch)
 
     @property
     def _fold(self) -> Fold | None:

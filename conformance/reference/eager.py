@@ -315,6 +315,13 @@ def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
     return rounded((f32(partial) * weights[..., None]).sum(axis=2) / total[..., None], dtype)  # (B, H, D)
 
 
+def merge_linear_residual_squares(
+    partial: Array, stats: Array, weight: Array, bias: Array, residual: Array, squares: Array, *, dtype: str
+) -> tuple[Array, F32]:
+    rows = merge_attention(partial, stats, dtype=dtype).reshape(len(partial), -1)  # (B, H D)
+    return linear_residual_squares(rows, weight, bias, residual, squares, dtype=dtype)
+
+
 def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float, *, dtype: str
 ) -> tuple[Array, Array, Array]:

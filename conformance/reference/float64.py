@@ -292,6 +292,13 @@ def merge_attention(partial: Array, stats: Array) -> F64:
     return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
 
 
+def merge_linear_residual_squares(
+    partial: Array, stats: Array, weight: Array, bias: Array, residual: Array, squares: Array
+) -> tuple[F64, F64]:
+    rows = merge_attention(partial, stats).reshape(len(partial), -1)  # (B, H D)
+    return linear_residual_squares(rows, weight, bias, residual, squares)
+
+
 def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
 ) -> tuple[F64, F64, F64]:

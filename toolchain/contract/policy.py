@@ -62,6 +62,8 @@ class Fold:
     columns of a part for small M, `part_all_k` those where the products read all of K at once. At a width that is a
     multiple of `part_wide`, a part has `part_narrow` columns for up to `part_narrow_rows` rows, else `part_wide`. At
     other widths the cheapest tile of the policy's `tiles.squares` decides.
+
+    `merged_spans`: up to this number of spans of a cache the product behind attention merges them itself, for one row.
     """
 
     rows: int
@@ -70,6 +72,7 @@ class Fold:
     part_narrow: int
     part_narrow_rows: int
     part_wide: int
+    merged_spans: int
 
 
 @dataclass(frozen=True)
@@ -176,5 +179,5 @@ KEYS: Mapping[str, Check] = {
 }  # fmt: skip
 FOLD: Mapping[str, Check] = {
     "rows": natural, "part_small_m": natural, "part_all_k": natural, "part_narrow": natural,
-    "part_narrow_rows": natural, "part_wide": natural,
+    "part_narrow_rows": natural, "part_wide": natural, "merged_spans": natural,
 }  # fmt: skip

@@ -35,15 +35,17 @@ def test_logits_are_within_the_bound(
     compare("forward", dtype, logits.numpy(), exact, rounded)
 
 
-@pytest.mark.parametrize(("dtype", "whole"), [("bf16", False), ("f32", True)])
-def test_a_cache_gives_what_the_whole_text_gives(bundle: Bundle, source: str, dtype: str, whole: bool) -> None:
-    """Two prompts into a cache, then one token each; the cache in spans, or whole."""
-    config = replace(NANO, n_layer=1, n_head=3, kv_heads=1, head_size=64)
+@pytest.mark.parametrize(("dtype", "whole", "batch"), [("bf16", False, 2), ("bf16", False, 1), ("f32", True, 2)])
+def test_a_cache_gives_what_the_whole_text_gives(
+    bundle: Bundle, source: str, dtype: str, whole: bool, batch: int
+) -> None:
+    """Prompts into a cache, then one token each; the cache in spans, of one text merged by a product, or whole."""
+    config = replace(NANO, n_layer=1, n_head=3, kv_heads=1, head_size=64, n_ctx=256)
     weights = random_weights(config, seed=3).astype(dtype)
-    tokens = np.random.default_rng(4).integers(0, config.vocab_size, (2, 75)).astype(np.int32)
-    policy = replace(bundle.policy(None), spans_per_sm=0.0 if whole else 1000.0)
+    tokens = np.random.default_rng(4).integers(0, config.vocab_size, (batch, 75)).astype(np.int32)
+    policy = replace(bundle.policy("sm_90" if batch == 1 else None), spans_per_sm=0.0 if whole else 1000.0)
     model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), dtype, policy=policy)
-    cache = KVCache(model, batch=2, positions=128)
+    cache = KVCache(model, batch=batch, positions=256)
     assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]

@@ -97,6 +97,8 @@ def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(sourc
             dims["T"] = 1  # one token, as in the other ops of a decoding step
         if op.name == "rope_decode_attention":
             dims["Q"] = 8  # as many as it says
+        if op.name == "merge_linear_residual_squares":
+            dims["K"] = dims["H"] * head
         anything = frozenset(p.name for p in op.params)
         floats = any(p.dtype == "f8E4M3FN" for p in op.params)
         for dtype in op.dtypes:
@@ -243,6 +245,21 @@ def test_a_product_of_one_row_reads_its_weights_before_it_waits(op: str, tmp_pat
         early[source] = len(before)
         assert len(before) > len(after), "x alone, and what comes with it, is read later"
     assert len(set(early.values())) == 1, early
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_a_product_that_merges_spans_reads_its_weights_as_early_as_the_one_that_does_not(
+    source: str, tmp_path: Path
+) -> None:
+    early = list[int]()
+    for kernel in ("merge_linear_residual_squares_gemv", "linear_residual_squares_gemv"):
+        spec = next(s for s in ENTRIES if (s.source, s.kernel, s.dtype) == (source, kernel, "bf16"))
+        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(SOURCES[source].bytecode(spec), "sm_90"))
+        before, after = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout.split("ACQBULK")
+        early.append(before.count("LDG"))
+        assert after.count("BAR.SYNC") < 8, "the threads of a block wait for one another at each span"
+    assert early[0] == early[1]
 
 
 @pytest.mark.needs("toolchain")

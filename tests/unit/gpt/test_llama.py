@@ -136,3 +136,42 @@ def test_the_token_is_turned_by_attention_to_short_spans(
     wanted = reference.float64(config, weights, tokens)
     rounding = np.abs(reference.eager(config, weights.astype("bf16"), tokens, dtype="bf16") - wanted).max()
     assert np.abs(found - wanted[:, 2]).max() < 3 * rounding
+
+
+@pytest.mark.parametrize(
+    ("batch", "fields", "most", "merged"),
+    [(1, {}, 2, True), (1, {}, 1, False), (2, {}, 2, False), (1, {"head_size": 32}, 2, False),
+     (1, {"qk_norm": True}, 2, True)],
+)  # fmt: skip
+def test_the_product_behind_attention_merges_few_spans_of_one_row(
+    config: GPTConfig, launcher: Any, batch: int, fields: dict[str, Any], most: int, merged: bool
+) -> None:
+    config = replace(config, **{"head_size": 64, "n_ctx": 256, **fields})
+    assert POLICY.fold is not None
+    policy = replace(POLICY, fold=replace(POLICY.fold, merged_spans=most))
+    weights, tokens = random_weights(config, seed=5), tokens_of(config, batch, 3)
+    model = GPT(config, weights, launcher, "bf16", policy=policy)
+    cache = KVCache(model, batch, 256)
+    model.prefill(tokens[:, :2], cache)
+    before = len(launcher.launches)
+    found = model.decode(tokens[:, 2], cache).numpy().astype(np.float64)
+    launched = [op for op, _ in launcher.launches[before:]]
+    assert launched.count("merge_linear_residual_squares") == (config.n_layer if merged else 0)
+    assert launched.count("merge_attention") == (0 if merged else config.n_layer)
+    wanted = reference.float64(config, weights, tokens)
+    rounding = np.abs(reference.eager(config, weights.astype("bf16"), tokens, dtype="bf16") - wanted).max()
+    assert np.abs(found - wanted[:, 2]).max() < 3 * rounding
+
+
+def test_a_product_that_merges_gives_what_two_launches_give(config: GPTConfig, launcher: Any) -> None:
+    config = replace(config, head_size=64, n_ctx=256)
+    weights, tokens = random_weights(config, seed=5), tokens_of(config, 1, 3)
+    assert POLICY.fold is not None
+    found = list[Any]()
+    for most in (0, 2):
+        policy = replace(POLICY, fold=replace(POLICY.fold, merged_spans=most))
+        model = GPT(config, weights, launcher, "bf16", policy=policy)
+        cache = KVCache(model, 1, 256)
+        model.prefill(tokens[:, :2], cache)
+        found.append(model.decode(tokens[:, 2], cache).numpy())
+    assert (found[0] == found[1]).all()
