@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolchain.contract.entry import ops
 
 # Products whose operands are numbers of 8 bits with scales
+ELEMENTS = "loaded element by element"
 SCALED_F8 = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
 SCALED_I8 = ("linear_i8", "linear_gelu_i8", "linear_residual_i8")
 SCALED = (*SCALED_F8, *SCALED_I8)
@@ -352,6 +353,12 @@ CASES: tuple[Case, ...] = (
         for m in (1, 70)
     ),
     _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
+    *(_case(op, "rows for large tiles, the last short", M=521, K=304, N=144) for op in SCALED_F8),
+    *(_case(op, "rows for larger tiles, the last short", M=4100, K=144, N=80) for op in SCALED_F8),
+    _case("linear_f8", "too long to be added up at once", M=513, K=2064, N=16),
+    _case("linear_residual_f8", "in runs, the last one short", M=513, K=2064, N=16),
+    _case("linear_residual_f8", "in runs, rows for large tiles", M=1100, K=2064, N=48),
+    _case("linear_residual_f8", "GPT-2 XL's long K", gpu_only=True, M=1100, K=6400, N=1600),
     *(
         case
         for kind in ("f8", "i8")
@@ -641,6 +648,13 @@ CASES: tuple[Case, ...] = (
             ("the narrowest head, long spans", 2, 600, 1, 5, 32, 2),
         )
     ),
+    *(
+        _case("grouped_decode_attention_f8", ELEMENTS, misaligned=True, B=2, P=p, G=1, Q=3, D=d, Z=2, TWO=2)
+        for p in (200, 600)
+        for d in (64, 128)
+    ),
+    *(_case("kv_append_f8", ELEMENTS, misaligned=True, B=2, T=3, H=1, D=d, P=9) for d in (64, 128)),
+    *(_case("kv_from_f8", ELEMENTS, misaligned=True, B=1, S=70, G=1, D=d) for d in (64, 128)),
     _case("grouped_decode_attention_f8", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
     *(_case("kv_from_f8", f"odd, heads of {d}", B=2, S=75, G=3, D=d) for d in (32, 64, 128)),
     _case("grouped_decode_attention", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),

@@ -1,5 +1,6 @@
-// Products of 8-bit floats (e4m3). Within a step of K the tensor cores add up fast, in fewer bits than f32 has; the steps are
-// added up in f32.
+// Products of 8-bit floats (e4m3). The tensor cores add up fast, in fewer bits than f32 has: over a step of K, over a run of
+// RUN steps, or over the whole of a K that is not long. The sums of steps or runs are added up in f32. That takes a second
+// accumulator, so a tile is smaller.
 
 include "scaled.mlir"
 
@@ -28,6 +29,43 @@ fragment @f8_product(%x_tiles: !x8_part, %w_tiles: !w8_part, %m: !int, %n: !int,
   yield %product : !acc
 }
 
+// The same, where the tensor cores add up all of K.
+fragment @f8_whole_product(%x_tiles: !x8_part, %w_tiles: !w8_part, %m: !int, %n: !int, %steps: !int) -> !acc {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %empty = constant <f32: 0.0> : !acc
+  %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc) {
+    %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x8_part, !int -> !x8, token
+    %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w8_part, !int -> !w8_stored, token
+    %w_turned = permute %w_tile [1, 0] : !w8_stored -> !w8
+    %next = mmaf %x_tile, %w_turned, %acc fast_acc : !x8, !w8, !acc
+    continue %next : !acc
+  }
+  yield %product : !acc
+}
+
+// The same, where the sums of runs are added up.
+fragment @f8_product_in_runs(%x_tiles: !x8_part, %w_tiles: !w8_part, %m: !int, %n: !int, %steps: !int) -> !acc {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %run = constant <i32: RUN> : !int
+  %empty = constant <f32: 0.0> : !acc
+  %product = for %first in (%zero to %steps, step %run) : !int iter_values(%acc = %empty) -> (!acc) {
+    %behind = addi %first, %run : !int
+    %end = mini %behind, %steps signed : !int
+    %part = for %k in (%first to %end, step %one) : !int iter_values(%sum = %empty) -> (!acc) {
+      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x8_part, !int -> !x8, token
+      %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w8_part, !int -> !w8_stored, token
+      %w_turned = permute %w_tile [1, 0] : !w8_stored -> !w8
+      %next = mmaf %x_tile, %w_turned, %sum fast_acc : !x8, !w8, !acc
+      continue %next : !acc
+    }
+    %both = addf %acc, %part : !acc
+    continue %both : !acc
+  }
+  yield %product : !acc
+}
+
 skeleton @persistent_f8, skeleton = @persistent_scaled {
   @operands {
     %x_tiles = make_partition_view %x_view : !x8_part
@@ -39,13 +77,56 @@ skeleton @persistent_f8, skeleton = @persistent_scaled {
   }
 }
 
+skeleton @persistent_f8_whole, skeleton = @persistent_scaled {
+  @operands {
+    %x_tiles = make_partition_view %x_view : !x8_part
+    %w_tiles = make_partition_view %weight_view : !w8_part
+  }
+  @product(%m, %n, %steps) {
+    %product = call @f8_whole_product(%x_tiles, %w_tiles, %m, %n, %steps)
+    yield %product : !acc
+  }
+}
+
+skeleton @persistent_f8_in_runs, skeleton = @persistent_scaled {
+  @operands {
+    %x_tiles = make_partition_view %x_view : !x8_part
+    %w_tiles = make_partition_view %weight_view : !w8_part
+  }
+  @product(%m, %n, %steps) {
+    %product = call @f8_product_in_runs(%x_tiles, %w_tiles, %m, %n, %steps)
+    yield %product : !acc
+  }
+}
+
+fragment @factored(%scaled: !acc, %factor_tiles: !column_scales_part, %n: !int) -> !f8_out {
+  %factors, %read = load_view_tko weak %factor_tiles[%n] : !column_scales_part, !int -> !line, token
+  %factors_1 = reshape %factors : !line -> !line_1
+  %factor = broadcast %factors_1 : !line_1 -> !acc
+  %activated = call @gelu_of(%scaled)
+  %value = mulf %activated, %factor : !acc
+  %result = ftof %value : !acc -> !f8_out
+  yield %result : !f8_out
+}
+
 // out = (x @ weight.T) * scales + bias
 kernel @linear_f8 op = linear_f8, skeleton = @persistent_f8 {
   @value(%scaled, %m, %n, %before) { yield %scaled, %before : !acc, token }
 }
 
+kernel @linear_f8_whole op = linear_f8, skeleton = @persistent_f8_whole {
+  @value(%scaled, %m, %n, %before) { yield %scaled, %before : !acc, token }
+}
+
 // out = gelu(linear_f8)
 kernel @linear_gelu_f8 op = linear_gelu_f8, skeleton = @persistent_f8 {
+  @value(%scaled, %m, %n, %before) {
+    %activated = call @gelu_of(%scaled)
+    yield %activated, %before : !acc, token
+  }
+}
+
+kernel @linear_gelu_f8_whole op = linear_gelu_f8, skeleton = @persistent_f8_whole {
   @value(%scaled, %m, %n, %before) {
     %activated = call @gelu_of(%scaled)
     yield %activated, %before : !acc, token
@@ -67,12 +148,27 @@ kernel @linear_gelu_f8_to_f8 op = linear_gelu_f8_to_f8, skeleton = @persistent_s
     %factor_tiles = make_partition_view %factors_view : !column_scales_part
   }
   @store(%scaled, %m, %n, %before) {
-    %factors, %read = load_view_tko weak %factor_tiles[%n] : !column_scales_part, !int -> !line, token
-    %factors_1 = reshape %factors : !line -> !line_1
-    %factor = broadcast %factors_1 : !line_1 -> !acc
-    %activated = call @gelu_of(%scaled)
-    %value = mulf %activated, %factor : !acc
-    %result = ftof %value : !acc -> !f8_out
+    %result = call @factored(%scaled, %factor_tiles, %n)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
+    yield %stored : token
+  }
+}
+
+kernel @linear_gelu_f8_to_f8_whole op = linear_gelu_f8_to_f8, skeleton = @persistent_scaled_any {
+  @operands {
+    %x_tiles = make_partition_view %x_view : !x8_part
+    %w_tiles = make_partition_view %weight_view : !w8_part
+  }
+  @product(%m, %n, %steps) {
+    %product = call @f8_whole_product(%x_tiles, %w_tiles, %m, %n, %steps)
+    yield %product : !acc
+  }
+  @setup {
+    %out_tiles = make_partition_view %out_view : !f8_out_part
+    %factor_tiles = make_partition_view %factors_view : !column_scales_part
+  }
+  @store(%scaled, %m, %n, %before) {
+    %result = call @factored(%scaled, %factor_tiles, %n)
     %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
     yield %stored : token
   }
@@ -80,6 +176,24 @@ kernel @linear_gelu_f8_to_f8 op = linear_gelu_f8_to_f8, skeleton = @persistent_s
 
 // out = residual + linear_f8
 kernel @linear_residual_f8 op = linear_residual_f8, skeleton = @persistent_f8 {
+  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
+  @value(%scaled, %m, %n, %before) {
+    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
+    %sum = call @add_residual(%scaled, %residual)
+    yield %sum, %read : !acc, token
+  }
+}
+
+kernel @linear_residual_f8_whole op = linear_residual_f8, skeleton = @persistent_f8_whole {
+  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
+  @value(%scaled, %m, %n, %before) {
+    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
+    %sum = call @add_residual(%scaled, %residual)
+    yield %sum, %read : !acc, token
+  }
+}
+
+kernel @linear_residual_f8_in_runs op = linear_residual_f8, skeleton = @persistent_f8_in_runs {
   @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
   @value(%scaled, %m, %n, %before) {
     %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
