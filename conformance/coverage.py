@@ -53,7 +53,7 @@ class Lacking:
 def lacking(bundle: Bundle, names: Sequence[str], dtypes: Sequence[str], suites: Mapping[str, Suite]) -> Lacking:
     """What the bundle lacks of the cells of these ops and suites in these dtypes."""
     have_ops = {entry.spec.op for entry in bundle.entries}
-    have_dtypes = {entry.spec.dtype for entry in bundle.entries}
+    have_dtypes = {entry.spec.dtype for entry in bundle.entries if ops()[entry.spec.op].typed}
     wanted = dict.fromkeys((case.op, dtype) for case in CASES for dtype in case.dtypes() if case.op in names)
     wanted |= dict.fromkeys((name, dtype) for name in suites if name in names for dtype in dtypes)
     cells: dict[tuple[str, str], str] = {}
@@ -63,7 +63,7 @@ def lacking(bundle: Bundle, names: Sequence[str], dtypes: Sequence[str], suites:
             continue
         if missing := [each for each in needed if each not in have_ops]:
             cells[op, dtype] = f"the bundle has no entry of {', '.join(missing)}"
-        elif dtype not in have_dtypes:
+        elif dtype not in have_dtypes and (op in suites or ops()[op].typed):
             cells[op, dtype] = f"the bundle has no entry in {dtype}"
     no_ops = [name for name in dict.fromkeys(op for op, _ in cells) if name in ops() and name not in have_ops]
     no_dtypes = [dtype for dtype in dtypes if dtype not in have_dtypes]

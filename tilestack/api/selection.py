@@ -136,15 +136,8 @@ def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[En
     """Whether models with the kernels of these sources, in these dtypes (none: in any), may launch an entry: one of the
     source, or of the source that it borrows from, in the dtype that the op has in such a model."""
     needed = {*sources, *(borrows_from(source) for source in sources)}
-    launched = of_dtypes(dtypes)
-    return lambda spec: spec.source in needed and launched(spec)
-
-
-def of_dtypes(dtypes: Collection[str]) -> Callable[[EntrySpec], bool]:
-    """Whether an entry goes with models in these dtypes (none: any): it has one of them, or what its op has in their
-    place. An op that takes f32 alone is a part of a model in bf16."""
     launched = {(name, op.dtype_in(dtype)) for name, op in ops().items() for dtype in dtypes or DTYPES}
-    return lambda spec: (spec.op, spec.dtype) in launched
+    return lambda spec: spec.source in needed and (spec.op, spec.dtype) in launched
 
 
 def taken_by(source: str, target: str | None) -> list[EntrySpec]:

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--op", action="append", default=[], help="only this op, or forward: all that a model launches; repeat"
     )
-    made.add_argument("--dtype", action="append", default=[], help="only what a model in this dtype takes; repeat")
+    made.add_argument("--dtype", action="append", default=[], help="only this dtype, and ops without one; repeat")
     made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     made.add_argument("--force", action="store_true", help="replace a bundle that holds more than this selection")
@@ -86,12 +86,13 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
         if unknown := [x for x in getattr(args, name) if x not in known]:
             raise UsageError(f"no {name} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
     sources = [name for name in SOURCES if name in args.source] if _some_sources(args) else list(SOURCES)
-    of_models, of_dtypes = selection.of_models(sources, args.dtype), selection.of_dtypes(args.dtype)
+    of_models = selection.of_models(sources, args.dtype)
 
     def asked(spec: EntrySpec) -> bool:
         if of_models(spec) and any(suite in args.op for suite in SUITES):
             return True
-        return spec.source in sources and of_dtypes(spec) and (not args.op or spec.op in args.op)
+        of_dtype = not args.dtype or spec.dtype in args.dtype or not ops()[spec.op].typed
+        return spec.source in sources and of_dtype and (not args.op or spec.op in args.op)
 
     wanted = [
         (module, spec)

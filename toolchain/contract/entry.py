@@ -168,10 +168,15 @@ class OpSpec:
             return ("bf16",)
         return tuple(dtype for dtype in DTYPES if self.products or dtype != "tf32")
 
+    @property
+    def typed(self) -> bool:
+        """True if arrays of it have the entry's dtype; all those of the others have one of their own."""
+        return any(param.dtype == "T" for param in self.params)
+
     def dtype_in(self, dtype: str) -> str:
         """The dtype of the entries that a model in `dtype` launches. tf32 only changes how matrices are multiplied: the
         other ops of a tf32 model run in f32, and so does an op whose arrays have dtypes of their own."""
-        if not any(param.dtype == "T" for param in self.params):
+        if not self.typed:
             return "f32"
         return "f32" if dtype == "tf32" and not self.products else dtype
 

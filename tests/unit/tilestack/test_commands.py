@@ -67,6 +67,13 @@ def test_compile_takes_what_a_model_launches_as_one_op() -> None:
     assert {source for source, _, _ in tf32} == {"py"}
 
 
+@pytest.mark.parametrize("dtype", ["tf32", "bf16"])
+def test_compile_keeps_what_a_model_in_any_dtype_launches(dtype: str) -> None:
+    entries = chosen_entries(parser().parse_args(["compile", "--source", "mlir", "--dtype", dtype]))
+    others = {spec.op for _, spec in entries if spec.dtype != dtype}
+    assert others == {"next_token", "next_token_of_ranks"}, "their arrays are f32 and i32 in every model"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

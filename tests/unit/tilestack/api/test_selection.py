@@ -9,15 +9,7 @@ import pytest
 from gpt import weights
 from gpt.config import GPTConfig
 from gpt.launches import DryExecutor, continue_texts, launched
-from tilestack.api.selection import (
-    Selection,
-    by_default,
-    entries_used,
-    everything,
-    for_targets,
-    of_dtypes,
-    with_borrowed,
-)
+from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
 from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.fastest import Pick
@@ -77,17 +69,6 @@ def test_a_named_target_gets_its_whole_table() -> None:
     assert cells(found, "sm_120") == [spec for _, spec in ENTRIES if spec.runs_on("sm_120")]
     assert sum(found.skipped.values()) == len(ENTRIES) - len(found.entries)
     assert everything(ENTRIES).skipped == {}
-
-
-@pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
-def test_what_goes_with_a_dtype_is_all_that_a_model_in_it_takes(dtype: str) -> None:
-    config, tensors, _ = weights.load(weights.SHIPPED)
-    used = entries_used("mlir", "sm_90", 132, config, tensors, dtype, [continue_texts([4, 9], 40)])
-    goes_with = of_dtypes([dtype])
-    assert all(goes_with(spec) for spec in used)
-    assert "next_token" in {spec.op for spec in used}, "its arrays are f32 and i32 in every model"
-    others = {spec.dtype for _, spec in ENTRIES if spec.op in ("linear", "rmsnorm") and goes_with(spec)}
-    assert others == ({"f32", "tf32"} if dtype == "tf32" else {dtype})
 
 
 @pytest.mark.parametrize("target", [None, "sm_90", "sm_80"])
