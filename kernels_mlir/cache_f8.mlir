@@ -24,6 +24,13 @@ include "grouped_decode.mlir"
 !head_f32 = !cuda_tile.tile<1xDxf32>
 !head_t = !cuda_tile.tile<1xDxT>
 !kv_f32 = !cuda_tile.tile<BSxDxf32>
+!kv_half_tile = !cuda_tile.tile<1xBSx1xDxf16>
+!kv_half = !cuda_tile.tile<BSxDxf16>
+!kv_half_turned = !cuda_tile.tile<DxBSxf16>
+!weights_half = !cuda_tile.tile<BQxBSxf16>
+!queries_f32 = !cuda_tile.tile<BQxDxf32>
+!q_line = !cuda_tile.tile<BQxf32>
+!queries_half = !cuda_tile.tile<BQxDxf16>
 !kv_out = !cuda_tile.partition_view<tile=(1xBSx1xD), !batch>
 
 fragment @store_scale(%scale: !one_scale, %scales: !parts, %b: !int, %g: !int, %at: !int) {
@@ -105,60 +112,100 @@ kernel @norm_rope_append_f8 op = norm_rope_append_f8, skeleton = @normed {
   }
 }
 
-// Tile j of the keys or values of one head as they are stored, which T can without rounding, and their scales
-fragment @load_narrow(%cache: !narrow, %scales: !parts, %b: !int, %j: !int, %g: !int) -> (!kv, !scales_tile) {
+// Tile j of the keys or values of one head as they are stored, in f16, and their scales. Every e4m3 is a number of f16, and
+// one instruction makes two of them.
+fragment @load_narrow(%cache: !narrow, %scales: !parts, %b: !int, %j: !int, %g: !int) -> (!kv_half, !scales_tile) {
   %zero = constant <i32: 0> : !int
   %tiles = make_partition_view %cache : !narrow_kv
   %scale_tiles = make_partition_view %scales : !scales_part
   %tile, %read = load_view_tko weak %tiles[%b, %j, %g, %zero] : !narrow_kv, !int -> !narrow_rows, token
-  %wide = ftof %tile : !narrow_rows -> !kv_tile
-  %kv = reshape %wide : !kv_tile -> !kv
+  %wide = ftof %tile : !narrow_rows -> !kv_half_tile
+  %kv = reshape %wide : !kv_half_tile -> !kv_half
   %scale, %scale_read = load_view_tko weak %scale_tiles[%b, %g, %j] optimization_hints = <default = {allow_tma = false}>
       : !scales_part, !int -> !scales_tile, token
-  yield %kv, %scale : !kv, !scales_tile
+  yield %kv, %scale : !kv_half, !scales_tile
 }
 
 // Of a row of scales those of written keys, and zeros: what stands behind the token may be anything, NaN too.
-fragment @scales_in_rows(%scales: !scales_tile, %written: !key_mask_row) -> !q_scores {
+fragment @scales_in_row(%scales: !scales_tile, %written: !key_mask_row) -> !scales_row {
   %row = reshape %scales : !scales_tile -> !scales_row
   %none = constant <f32: 0.0> : !scales_row
   %there = select %written, %row, %none : !key_mask_row, !scales_row
-  %rows = broadcast %there : !scales_row -> !q_scores
-  yield %rows : !q_scores
+  yield %there : !scales_row
 }
 
-// Every tile is masked: a cache is read once, and the mask costs less than a second form of the loop. Scores are multiplied
-// by the scales of their keys, weights by those of their values.
+// A step over tile j. Scores are multiplied by the scales of their keys. Weights are multiplied by the scales of their values
+// as parts of the tile's largest, so that f16 holds them, and the result by that one.
+fragment @narrow_step(%q: !queries_half, %k_cache: !narrow, %k_scales_all: !parts, %v_cache: !narrow, %v_scales_all: !parts,
+    %b: !int, %g: !int, %j: !int, %written: !key_mask, %scale_column: !q_column, %scale_full: !q_scores, %max_old: !q_column,
+    %sum_old: !q_column, %acc_old: !q_acc) -> (!q_column, !q_column, !q_acc) {
+  %written_row = reshape %written : !key_mask -> !key_mask_row
+  %visible = broadcast %written_row : !key_mask_row -> !q_visible
+  %hidden = constant <f32: 0xFF800000> : !q_scores  // -inf
+  %k, %k_scales = call @load_narrow(%k_cache, %k_scales_all, %b, %j, %g)
+  %key_row = call @scales_in_row(%k_scales, %written_row)
+  %by_key = broadcast %key_row : !scales_row -> !q_scores
+  %nowhere = constant <f32: 0.0> : !q_scores
+  %k_turned = permute %k [1, 0] : !kv_half -> !kv_half_turned
+  %products = mmaf %q, %k_turned, %nowhere : !queries_half, !kv_half_turned, !q_scores
+  %scaled = mulf %products, %by_key : !q_scores
+  %scores = select %visible, %scaled, %hidden : !q_visible, !q_scores
+  %weights, %max, %sum, %rescale = call @online_softmax<BT = BQ>(%scores, %scale_column, %scale_full, %max_old, %sum_old)
+  %v, %v_scales = call @load_narrow(%v_cache, %v_scales_all, %b, %j, %g)
+  %value_row = call @scales_in_row(%v_scales, %written_row)
+  %largest = call @largest_in_rows<R = 1, BC = BS>(%value_row)
+  %range = constant <f32: 1.0> : !one_scale
+  %top = call @scale_within<R = 1>(%largest, %range)
+  %inverse = call @inverse_of<R = 1>(%top)
+  %inverse_row = broadcast %inverse : !real_1x1 -> !scales_row
+  %shares = mulf %value_row, %inverse_row : !scales_row
+  %by_value = broadcast %shares : !scales_row -> !q_scores
+  %weighted = mulf %weights, %by_value : !q_scores
+  %written_full = broadcast %written : !key_mask -> !kv_mask
+  %nothing = constant <f16: 0.0> : !kv_half
+  %values = select %written_full, %v, %nothing : !kv_mask, !kv_half
+  %nothing_yet = constant <f32: 0.0> : !q_acc
+  %rounded = ftof %weighted : !q_scores -> !weights_half
+  %made = mmaf %rounded, %values, %nothing_yet : !weights_half, !kv_half, !q_acc
+  %top_1 = reshape %top : !one_scale -> !real_1x1
+  %top_full = broadcast %top_1 : !real_1x1 -> !q_acc
+  %rescale_full = broadcast %rescale : !q_column -> !q_acc
+  %rescaled = mulf %acc_old, %rescale_full : !q_acc
+  %acc = fma %made, %top_full, %rescaled : !q_acc
+  yield %max, %sum, %acc : !q_column, !q_column, !q_acc
+}
+
+// Queries are rounded to f16 as parts of their row's largest, which is a factor of their scores: f16 has fewer sizes than T.
 kernel @grouped_decode_attention_f8 op = grouped_decode_attention_f8, skeleton = @grouped_decode_span {
   @walk(%q, %k_cache, %v_cache, %b, %g, %position, %from, %to, %ours, %scale_column, %scale_full, %max_start, %sum_start,
       %acc_start) {
     %one = constant <i32: 1> : !int
-    %zero = constant <i32: 0> : !int
     %BS = constant <i32: BS> : !int
-    %more = select %ours, %one, %zero : !flag, !int
-    %stop = addi %to, %more : !int
-    %hidden = constant <f32: 0xFF800000> : !q_scores  // -inf
-    %nothing = constant <T: 0.0> : !kv
-    %max, %sum, %acc = for %j in (%from to %stop, step %one) : !int
+    %wide = ftof %q : !queries -> !queries_f32
+    %largest = call @largest_in_rows<R = BQ, BC = D>(%wide)
+    %units = call @scale_for<R = BQ>(%largest)
+    %inverse = call @inverse_of<R = BQ>(%units)
+    %parts_of_q = call @scaled_down<R = BQ, BC = D>(%wide, %inverse)
+    %half = ftof %parts_of_q : !queries_f32 -> !queries_half
+    %unit_column = reshape %units : !q_line -> !q_column
+    %factor = mulf %unit_column, %scale_column : !q_column
+    %factor_full = broadcast %factor : !q_column -> !q_scores
+    %everything = constant <i1: 1> : !key_mask
+    %max_full, %sum_full, %acc_full = for %j in (%from to %to, step %one) : !int
         iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!q_column, !q_column, !q_acc) {
-      %first = muli %j, %BS : !int
-      %written = call @written_keys(%first, %position)
-      %written_row = reshape %written : !key_mask -> !key_mask_row
-      %visible = broadcast %written_row : !key_mask_row -> !q_visible
-      %k, %k_scales = call @load_narrow(%k_cache, %k_scales_view, %b, %j, %g)
-      %by_key = call @scales_in_rows(%k_scales, %written_row)
-      %products = call @scores<BT = BQ>(%q, %k)
-      %scaled = mulf %products, %by_key : !q_scores
-      %scores = select %visible, %scaled, %hidden : !q_visible, !q_scores
-      %weights, %max_new, %sum_new, %rescale = call @online_softmax<BT = BQ>(%scores, %scale_column, %scale_full, %max_old,
-          %sum_old)
-      %v, %v_scales = call @load_narrow(%v_cache, %v_scales_view, %b, %j, %g)
-      %by_value = call @scales_in_rows(%v_scales, %written_row)
-      %weighted = mulf %weights, %by_value : !q_scores
-      %written_full = broadcast %written : !key_mask -> !kv_mask
-      %values = select %written_full, %v, %nothing : !kv_mask, !kv
-      %acc_new = call @add_values<BT = BQ>(%weighted, %values, %acc_old, %rescale)
+      %max_new, %sum_new, %acc_new = call @narrow_step(%half, %k_cache, %k_scales_view, %v_cache, %v_scales_view, %b, %g, %j,
+          %everything, %factor, %factor_full, %max_old, %sum_old, %acc_old)
       continue %max_new, %sum_new, %acc_new : !q_column, !q_column, !q_acc
+    }
+    %max, %sum, %acc = if %ours -> (!q_column, !q_column, !q_acc) {
+      %last = divi %position, %BS signed : !int
+      %first = muli %last, %BS : !int
+      %written = call @written_keys(%first, %position)
+      %max_new, %sum_new, %acc_new = call @narrow_step(%half, %k_cache, %k_scales_view, %v_cache, %v_scales_view, %b, %g,
+          %last, %written, %factor, %factor_full, %max_full, %sum_full, %acc_full)
+      yield %max_new, %sum_new, %acc_new : !q_column, !q_column, !q_acc
+    } else {
+      yield %max_full, %sum_full, %acc_full : !q_column, !q_column, !q_acc
     }
     yield %max, %sum, %acc : !q_column, !q_column, !q_acc
   }
@@ -168,7 +215,7 @@ fragment @widened(%cache: !narrow, %scales: !parts, %out: !batch, %b: !int, %j: 
   %zero = constant <i32: 0> : !int
   %out_tiles = make_partition_view %out : !kv_out
   %kv, %scale = call @load_narrow(%cache, %scales, %b, %j, %g)
-  %value = ftof %kv : !kv -> !kv_f32
+  %value = ftof %kv : !kv_half -> !kv_f32
   %column = reshape %scale : !scales_tile -> !scales_column
   %rows = broadcast %column : !scales_column -> !kv_f32
   %scaled = mulf %value, %rows : !kv_f32

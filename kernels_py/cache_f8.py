@@ -84,12 +84,39 @@ def norm_rope_append_f8(
     rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries)
 
 
-def load_narrow(cache, scales, b, j, g, BS, D, dtype):
-    """Tile j of the keys or values of one head as they are stored, (BS, D), and their scales, (1, BS)."""
+def load_narrow(cache, scales, b, j, g, BS, D):
+    """Tile j of the keys or values of one head as stored, (BS, D) in f16, and their scales, (1, BS). Every e4m3 is a
+    number of f16, and one instruction makes two of them."""
     zero = ct.PaddingMode.ZERO
     tile = ct.load(cache, index=(b, j, g, 0), shape=(1, BS, 1, D), padding_mode=zero)
     scale = ct.load(scales, index=(b, g, j), shape=(1, 1, BS), padding_mode=zero, allow_tma=False)
-    return tile.reshape((BS, D)).astype(dtype), scale.reshape((1, BS))
+    return tile.reshape((BS, D)).astype(ct.float16), scale.reshape((1, BS))
+
+
+def narrow_step(
+    queries, factor, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, total, acc, position, LAST
+):  # fmt: skip
+    """A step over tile j. The LAST one is masked: what stands behind the token may be anything, NaN too. Scores are
+    multiplied by the scales of their keys. Weights are multiplied by the scales of their values as parts of the tile's
+    largest, so that f16 holds them, and the result by that one."""
+    keys, by_key = load_narrow(k_cache, k_scales, b, j, g, BS, D)
+    values, by_value = load_narrow(v_cache, v_scales, b, j, g, BS, D)
+    score = scores(queries, keys, False)
+    if LAST:
+        written = j * BS + ct.arange(BS, dtype=ct.int32) <= position
+        by_key = ct.where(written[None, :], by_key, 0.0)
+        by_value = ct.where(written[None, :], by_value, 0.0)
+        score = ct.where(written[None, :], score * by_key, -float("inf")) * factor
+        values = ct.where(written[:, None], values, 0.0)
+    else:
+        score = score * by_key * factor
+    risen = ct.maximum(maximum, ct.max(score, axis=1, keepdims=True))
+    rescale = ct.exp2(maximum - risen, flush_to_zero=True)
+    p = ct.exp2(score - risen, flush_to_zero=True)
+    top = scale_within(largest_in(by_value), 1.0)[:, None]
+    weighted = (p * (by_value * (1.0 / top))).astype(ct.float16)
+    made = ct.mma(weighted, values, ct.zeros((queries.shape[0], D), ct.float32))
+    return risen, total * rescale + ct.sum(p, axis=1, keepdims=True), acc * rescale + made * top
 
 
 @ct.kernel
@@ -98,29 +125,28 @@ def grouped_decode_attention_f8(
     SPAN: ConstInt,
 ):  # fmt: skip
     """One block makes the queries of one head of keys over SPAN positions of the cache: what `merge_attention` puts
-    together. Scores are multiplied by the scales of their keys, weights by those of their values. Every tile is masked:
-    what stands behind the token may be anything, NaN too."""
+    together. Queries are rounded to f16 as parts of their row's largest, which is a factor of their scores: f16 has
+    fewer sizes than bf16."""
     parts = ct.cdiv(q.shape[2], BQ)
     g, part, b, z = ct.bid(0) // parts, ct.bid(0) % parts, ct.bid(1), ct.bid(2)
     position = load_position(positions, b)
     at, zero = (1, 1, BQ, D), ct.PaddingMode.ZERO
-    queries = ct.load(q, index=(b, g, part, 0), shape=at, padding_mode=zero).reshape((BQ, D))
+    wide = ct.load(q, index=(b, g, part, 0), shape=at, padding_mode=zero).reshape((BQ, D)).astype(ct.float32)
+    unit = scale_within(largest_in(wide), LARGEST)[:, None]
+    queries, factor = (wide * (1.0 / unit)).astype(ct.float16), unit * (scale * LOG2_E)
     maximum = ct.full((BQ, 1), LEAST, ct.float32)
     total = ct.zeros((BQ, 1), ct.float32)
     acc = ct.zeros((BQ, D), ct.float32)
     first = z * SPAN
-    for j in range(first // BS, ct.cdiv(ct.minimum(first + SPAN, position + 1), BS)):
-        written = j * BS + ct.arange(BS, dtype=ct.int32) <= position
-        keys, by_key = load_narrow(k_cache, k_scales, b, j, g, BS, D, q.dtype)
-        scaled = scores(queries, keys, False) * ct.where(written[None, :], by_key, 0.0)
-        score = ct.where(written[None, :], scaled, -float("inf")) * (scale * LOG2_E)
-        risen = ct.maximum(maximum, ct.max(score, axis=1, keepdims=True))
-        rescale = ct.exp2(maximum - risen, flush_to_zero=True)
-        p = ct.exp2(score - risen, flush_to_zero=True)
-        values, by_value = load_narrow(v_cache, v_scales, b, j, g, BS, D, q.dtype)
-        weighted = (p * ct.where(written[None, :], by_value, 0.0)).astype(q.dtype)
-        acc = ct.mma(weighted, ct.where(written[:, None], values, 0.0), acc * rescale)
-        maximum, total = risen, total * rescale + ct.sum(p, axis=1, keepdims=True)
+    for j in range(first // BS, ct.minimum(first + SPAN, position) // BS):
+        maximum, total, acc = narrow_step(
+            queries, factor, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, total, acc, position, False
+        )  # fmt: skip
+    if first <= position and position < first + SPAN:
+        maximum, total, acc = narrow_step(
+            queries, factor, k_cache, v_cache, k_scales, v_scales, b, g, position // BS, BS, D, maximum, total, acc,
+            position, True,
+        )  # fmt: skip
     column = (1, 1, BQ, 1, 1)
     ct.store(partial, index=(b, g, part, z, 0), tile=acc.reshape((1, 1, BQ, 1, D)), allow_tma=False)
     ct.store(stats, index=(b, g, part, z, 0), tile=maximum.reshape(column), allow_tma=False)
@@ -128,8 +154,8 @@ def grouped_decode_attention_f8(
 
 
 def widen(cache, scales, out, b, j, g, BS, D):
-    value, scale = load_narrow(cache, scales, b, j, g, BS, D, ct.float32)
-    widened = value * ct.permute(scale, (1, 0))
+    value, scale = load_narrow(cache, scales, b, j, g, BS, D)
+    widened = value.astype(ct.float32) * ct.permute(scale, (1, 0))
     ct.store(out, index=(b, j, g, 0), tile=widened.astype(out.dtype).reshape((1, BS, 1, D)))
 
 
