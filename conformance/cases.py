@@ -653,6 +653,7 @@ CASES: tuple[Case, ...] = (
         for p in (200, 600)
         for d in (64, 128)
     ),
+    _case("grouped_decode_attention_f8", "many heads of queries, long spans", B=2, P=600, G=1, Q=5, D=64, Z=2, TWO=2),
     *(_case("kv_append_f8", ELEMENTS, misaligned=True, B=2, T=3, H=1, D=d, P=9) for d in (64, 128)),
     *(_case("kv_from_f8", ELEMENTS, misaligned=True, B=1, S=70, G=1, D=d) for d in (64, 128)),
     _case("grouped_decode_attention_f8", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),

@@ -24,6 +24,7 @@ include "grouped_decode.mlir"
 !head_f32 = !cuda_tile.tile<1xDxf32>
 !head_t = !cuda_tile.tile<1xDxT>
 !kv_f32 = !cuda_tile.tile<BSxDxf32>
+!kv_f32_tile = !cuda_tile.tile<1xBSx1xDxf32>
 !kv_half_tile = !cuda_tile.tile<1xBSx1xDxf16>
 !kv_half = !cuda_tile.tile<BSxDxf16>
 !kv_half_turned = !cuda_tile.tile<DxBSxf16>
@@ -207,6 +208,89 @@ kernel @grouped_decode_attention_f8 op = grouped_decode_attention_f8, skeleton =
     } else {
       yield %max_full, %sum_full, %acc_full : !q_column, !q_column, !q_acc
     }
+    yield %max, %sum, %acc : !q_column, !q_column, !q_acc
+  }
+}
+
+// The same of one query, element by element: a thread holds what it multiplies, and adds up over the positions in the end.
+
+fragment @load_narrow_directly(%cache: !narrow, %scales: !parts, %b: !int, %j: !int, %g: !int) -> (!kv_f32, !scales_column) {
+  %zero = constant <i32: 0> : !int
+  %tiles = make_partition_view %cache : !narrow_kv
+  %scale_tiles = make_partition_view %scales : !scales_part
+  %tile, %read = load_view_tko weak %tiles[%b, %j, %g, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !narrow_kv, !int -> !narrow_rows, token
+  %wide = ftof %tile : !narrow_rows -> !kv_f32_tile
+  %kv = reshape %wide : !kv_f32_tile -> !kv_f32
+  %scale, %scale_read = load_view_tko weak %scale_tiles[%b, %g, %j] optimization_hints = <default = {allow_tma = false}>
+      : !scales_part, !int -> !scales_tile, token
+  %column = reshape %scale : !scales_tile -> !scales_column
+  yield %kv, %column : !kv_f32, !scales_column
+}
+
+// Of a tile of positions the scores of the query, and its part of the weighted values, still apart by position
+fragment @element_step(%query: !kv_f32, %k_cache: !narrow, %k_scales: !parts, %v_cache: !narrow, %v_scales: !parts, %b: !int,
+    %g: !int, %j: !int, %written: !key_mask, %max_old: !real_1x1, %sums_old: !scales_column, %acc_old: !kv_f32)
+    -> (!real_1x1, !scales_column, !kv_f32) {
+  %hidden = constant <f32: 0xFF800000> : !scales_column  // -inf
+  %none = constant <f32: 0.0> : !scales_column
+  %nothing = constant <f32: 0.0> : !kv_f32
+  %k, %by_key = call @load_narrow_directly(%k_cache, %k_scales, %b, %j, %g)
+  %v, %by_value = call @load_narrow_directly(%v_cache, %v_scales, %b, %j, %g)
+  %products = mulf %k, %query : !kv_f32
+  %dots = call @sum_in_rows<R = BS, BC = D>(%products)
+  %scaled = mulf %dots, %by_key : !scales_column
+  %scores = select %written, %scaled, %hidden : !key_mask, !scales_column
+  %top = call @max_in_columns<R = BS, BC = 1>(%scores)
+  %max = maxf %max_old, %top : !real_1x1
+  %fall = subf %max_old, %max : !real_1x1
+  %rescale = exp2 %fall flush_to_zero : !real_1x1
+  %maxima = broadcast %max : !real_1x1 -> !scales_column
+  %below = subf %scores, %maxima : !scales_column
+  %weights = exp2 %below flush_to_zero : !scales_column
+  %rescale_column = broadcast %rescale : !real_1x1 -> !scales_column
+  %sums = fma %sums_old, %rescale_column, %weights : !scales_column
+  %weighted = mulf %weights, %by_value : !scales_column
+  %there = select %written, %weighted, %none : !key_mask, !scales_column
+  %written_full = broadcast %written : !key_mask -> !kv_mask
+  %values = select %written_full, %v, %nothing : !kv_mask, !kv_f32
+  %there_full = broadcast %there : !scales_column -> !kv_f32
+  %rescale_full = broadcast %rescale : !real_1x1 -> !kv_f32
+  %rescaled = mulf %acc_old, %rescale_full : !kv_f32
+  %acc = fma %there_full, %values, %rescaled : !kv_f32
+  yield %max, %sums, %acc : !real_1x1, !scales_column, !kv_f32
+}
+
+kernel @grouped_decode_attention_f8_by_element op = grouped_decode_attention_f8, skeleton = @grouped_decode_span {
+  @walk(%q, %k_cache, %v_cache, %b, %g, %position, %from, %to, %ours, %scale_column, %scale_full, %max_start, %sum_start,
+      %acc_start) {
+    %one = constant <i32: 1> : !int
+    %BS = constant <i32: BS> : !int
+    %wide = ftof %q : !queries -> !queries_f32
+    %scale_row = broadcast %scale_column : !q_column -> !queries_f32
+    %query_row = mulf %wide, %scale_row : !queries_f32
+    %query = broadcast %query_row : !queries_f32 -> !kv_f32
+    %everything = constant <i1: 1> : !key_mask
+    %no_sums = constant <f32: 0.0> : !scales_column
+    %no_values = constant <f32: 0.0> : !kv_f32
+    %max_full, %sums_full, %acc_full = for %j in (%from to %to, step %one) : !int
+        iter_values(%max_old = %max_start, %sums_old = %no_sums, %acc_old = %no_values) -> (!real_1x1, !scales_column, !kv_f32) {
+      %max_new, %sums_new, %acc_new = call @element_step(%query, %k_cache, %k_scales_view, %v_cache, %v_scales_view, %b, %g, %j,
+          %everything, %max_old, %sums_old, %acc_old)
+      continue %max_new, %sums_new, %acc_new : !real_1x1, !scales_column, !kv_f32
+    }
+    %max, %sums, %accs = if %ours -> (!real_1x1, !scales_column, !kv_f32) {
+      %last = divi %position, %BS signed : !int
+      %first = muli %last, %BS : !int
+      %written = call @written_keys(%first, %position)
+      %max_new, %sums_new, %acc_new = call @element_step(%query, %k_cache, %k_scales_view, %v_cache, %v_scales_view, %b, %g,
+          %last, %written, %max_full, %sums_full, %acc_full)
+      yield %max_new, %sums_new, %acc_new : !real_1x1, !scales_column, !kv_f32
+    } else {
+      yield %max_full, %sums_full, %acc_full : !real_1x1, !scales_column, !kv_f32
+    }
+    %sum = call @sum_in_columns<R = BS, BC = 1>(%sums)
+    %acc = call @sum_in_columns<R = BS, BC = D>(%accs)
     yield %max, %sum, %acc : !q_column, !q_column, !q_acc
   }
 }

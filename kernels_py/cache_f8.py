@@ -153,6 +153,58 @@ def grouped_decode_attention_f8(
     ct.store(stats, index=(b, g, part, z, 1), tile=total.reshape(column), allow_tma=False)
 
 
+def load_narrow_directly(cache, scales, b, j, g, BS, D):
+    """The same in f32, each thread what it multiplies, and the scales as a column."""
+    zero = ct.PaddingMode.ZERO
+    tile = ct.load(cache, index=(b, j, g, 0), shape=(1, BS, 1, D), padding_mode=zero, allow_tma=False)
+    scale = ct.load(scales, index=(b, g, j), shape=(1, 1, BS), padding_mode=zero, allow_tma=False)
+    return tile.reshape((BS, D)).astype(ct.float32), scale.reshape((BS, 1))
+
+
+def element_step(query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, sums, acc, position, LAST):
+    """Of a tile of positions the scores of the query, and its part of the weighted values, still apart by position"""
+    keys, by_key = load_narrow_directly(k_cache, k_scales, b, j, g, BS, D)
+    values, by_value = load_narrow_directly(v_cache, v_scales, b, j, g, BS, D)
+    score = ct.sum(keys * query, axis=1, keepdims=True) * by_key
+    if LAST:
+        written = (j * BS + ct.arange(BS, dtype=ct.int32) <= position)[:, None]
+        score = ct.where(written, score, -float("inf"))
+        by_value = ct.where(written, by_value, 0.0)
+        values = ct.where(written, values, 0.0)
+    risen = ct.maximum(maximum, ct.max(score, axis=0, keepdims=True))
+    rescale = ct.exp2(maximum - risen, flush_to_zero=True)
+    p = ct.exp2(score - risen, flush_to_zero=True)
+    return risen, sums * rescale + p, acc * rescale + p * by_value * values
+
+
+@ct.kernel
+def grouped_decode_attention_f8_by_element(
+    q, k_cache, v_cache, k_scales, v_scales, positions, partial, stats, scale, D: ConstInt, BQ: ConstInt, BS: ConstInt,
+    SPAN: ConstInt,
+):  # fmt: skip
+    """The same of one query a block, element by element: a thread holds what it multiplies, and adds up over the
+    positions in the end."""
+    g, h, b, z = ct.bid(0) // q.shape[2], ct.bid(0) % q.shape[2], ct.bid(1), ct.bid(2)
+    position = load_position(positions, b)
+    wide = ct.load(q, index=(b, g, h, 0), shape=(1, 1, BQ, D)).reshape((BQ, D)).astype(ct.float32)
+    query = wide * (scale * LOG2_E)
+    maximum = ct.full((1, 1), LEAST, ct.float32)
+    sums, acc = ct.zeros((BS, 1), ct.float32), ct.zeros((BS, D), ct.float32)
+    first = z * SPAN
+    for j in range(first // BS, ct.minimum(first + SPAN, position) // BS):
+        maximum, sums, acc = element_step(
+            query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, sums, acc, position, False
+        )  # fmt: skip
+    if first <= position and position < first + SPAN:
+        maximum, sums, acc = element_step(
+            query, k_cache, v_cache, k_scales, v_scales, b, g, position // BS, BS, D, maximum, sums, acc, position, True
+        )  # fmt: skip
+    total, one = ct.sum(sums, axis=0, keepdims=True), (1, 1, 1, 1, 1)
+    ct.store(partial, index=(b, g, h, z, 0), tile=ct.sum(acc, axis=0).reshape((1, 1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, g, h, z, 0), tile=maximum.reshape(one), allow_tma=False)
+    ct.store(stats, index=(b, g, h, z, 1), tile=total.reshape(one), allow_tma=False)
+
+
 def widen(cache, scales, out, b, j, g, BS, D):
     value, scale = load_narrow(cache, scales, b, j, g, BS, D)
     widened = value.astype(ct.float32) * ct.permute(scale, (1, 0))
