@@ -269,6 +269,9 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values = np.clip(100 * values, -LARGEST, LARGEST)
         case (op, ("x" | "weight")) if op in SCALED_I8:
             values = np.clip(np.rint(40 * values), -LARGEST_I8, LARGEST_I8)
+        case (op, "x") if op.startswith("layernorm_linear"):
+            values += 3.0  # as of layernorm
+            values[0] *= 2e-3
         case (op, ("weight" | "gate" | "up")) if op in WEIGHT_F8:
             values = np.clip(100 * values, -LARGEST, LARGEST)
         case (op, ("weight" | "gate" | "up")) if op in WEIGHT_I8:

@@ -25,13 +25,8 @@ fragment @product(%x_tiles: !x_part, %w_tiles: !w_part, %m: !int, %n: !int, %fir
   yield %product : !acc
 }
 
-// Split-K: partial[z] = x[:, part z] @ weight[part z]. A block makes one tile of one part; parts are whole steps of 64.
-kernel @linear_split_k op = linear_split_k {
-  %x_tiles = make_partition_view %x_view : !x_part
-  %w_tiles = make_partition_view %weight_view : !w_part
-  %partial_tiles = make_partition_view %partial_view : !partial_part
-  %n, %m, %z = get_tile_block_id : !int
-  %blocks_x, %blocks_y, %parts = get_num_tile_blocks : !int
+// The first step of K of part z, and the one behind its last: parts are whole steps of 64.
+fragment @steps_of_part(%K: !int, %z: !int, %parts: !int) -> (!int, !int) {
   %BK = constant <i32: BK> : !int
   %deal = constant <i32: 64> : !int
   %dealt = divi %K, %deal signed rounding<positive_inf> : !int
@@ -42,6 +37,17 @@ kernel @linear_split_k op = linear_split_k {
   %behind = addi %first, %steps : !int
   %all = divi %K, %BK signed rounding<positive_inf> : !int
   %last = mini %behind, %all signed : !int
+  yield %first, %last : !int, !int
+}
+
+// Split-K: partial[z] = x[:, part z] @ weight[part z]. A block makes one tile of one part; parts are whole steps of 64.
+kernel @linear_split_k op = linear_split_k {
+  %x_tiles = make_partition_view %x_view : !x_part
+  %w_tiles = make_partition_view %weight_view : !w_part
+  %partial_tiles = make_partition_view %partial_view : !partial_part
+  %n, %m, %z = get_tile_block_id : !int
+  %blocks_x, %blocks_y, %parts = get_num_tile_blocks : !int
+  %first, %last = call @steps_of_part(%K, %z, %parts)
   %product = call @product(%x_tiles, %w_tiles, %m, %n, %first, %last)
   %result = reshape %product : !acc -> !partial
   %stored = store_view_tko weak %result, %partial_tiles[%z, %m, %n] : !partial, !partial_part, !int -> token

@@ -64,9 +64,14 @@ fragment @turned_back(%product: !acc_turned) -> !acc {
 }
 
 // BK columns of one row of x
-fragment @one_row(%x_tiles: !x_part, %m: !int, %k: !int) -> !x_one {
+fragment @one_row_stored(%x_tiles: !x_part, %m: !int, %k: !int) -> !x {
   %x, %token = load_view_tko weak %x_tiles[%m, %k] optimization_hints = <default = {allow_tma = false}>
       : !x_part, !int -> !x, token
+  yield %x : !x
+}
+
+fragment @one_row(%x_tiles: !x_part, %m: !int, %k: !int) -> !x_one {
+  %x = call @one_row_stored(%x_tiles, %m, %k)
   %x_f32 = ftof %x : !x -> !x_one
   yield %x_f32 : !x_one
 }
@@ -83,12 +88,17 @@ fragment @one_row_product(%x_tiles: !x_part, %m: !int, %w0: !w_rows, %w1: !w_row
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
   %two = constant <i32: 2> : !int
-  %none = constant <f32: 0.0> : !w_f32
   %x0 = call @one_row(%x_tiles, %m, %zero)
-  %total0 = call @one_row_step(%x0, %w0, %none)
   %x1 = call @one_row(%x_tiles, %m, %one)
-  %total1 = call @one_row_step(%x1, %w1, %total0)
   %x2 = call @one_row(%x_tiles, %m, %two)
+  %product = call @one_row_of_three(%x0, %x1, %x2, %w0, %w1, %w2)
+  yield %product : !acc
+}
+
+fragment @one_row_of_three(%x0: !x_one, %x1: !x_one, %x2: !x_one, %w0: !w_rows, %w1: !w_rows, %w2: !w_rows) -> !acc {
+  %none = constant <f32: 0.0> : !w_f32
+  %total0 = call @one_row_step(%x0, %w0, %none)
+  %total1 = call @one_row_step(%x1, %w1, %total0)
   %total2 = call @one_row_step(%x2, %w2, %total1)
   %sums = call @row_sums<R = BN, BC = BK>(%total2)
   %product = reshape %sums : !line -> !acc

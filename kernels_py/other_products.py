@@ -25,13 +25,18 @@ from .split_n import (
 )
 
 
+def steps_of_part(width, BK):
+    """The steps of K that each part has: parts are whole steps of 64."""
+    return ct.cdiv(ct.cdiv(width, 64), ct.num_blocks(2)) * 64 // BK
+
+
 @ct.kernel
 def linear_split_k(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
     """Split-K: partial[z] = x[:, part z] @ weight[part z]. A block makes one tile of one part; parts are whole steps of
     64."""
     n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
     width = x.shape[1]
-    steps = ct.cdiv(ct.cdiv(width, 64), ct.num_blocks(2)) * 64 // BK
+    steps = steps_of_part(width, BK)
     acc = ct.zeros((BM, BN), ct.float32)
     for k in range(z * steps, ct.minimum((z + 1) * steps, ct.cdiv(width, BK))):
         acc = step(x, weight, m, n, k, acc, BM, BN, BK, TF32)

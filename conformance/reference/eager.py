@@ -231,6 +231,28 @@ def swiglu_weight_i8(x: Array, gate: Array, gate_scales: Array, up: Array, up_sc
     return swiglu(x, f32(gate).T * f32(gate_scales), f32(up).T * f32(up_scales), dtype=dtype)
 
 
+def linear_split_k_weight_i8(x: Array, weight: Array, weight_scales: Array, partial: Array, *, dtype: str) -> F32:
+    return linear_split_k(x, f32(weight).T * f32(weight_scales), partial, dtype=dtype)
+
+
+def layernorm_linear_weight_i8(
+    x: Array, norm_weight: Array, norm_bias: Array, weight: Array, weight_scales: Array, bias: Array, eps: float, *,
+    dtype: str,
+) -> Array:  # fmt: skip
+    normed = layernorm(x, norm_weight, norm_bias, eps, dtype=dtype)
+    return linear_weight_i8(normed, weight, weight_scales, bias, dtype=dtype)
+
+
+def layernorm_linear_gelu_weight_i8(
+    x: Array, norm_weight: Array, norm_bias: Array, weight: Array, weight_scales: Array, bias: Array, eps: float, *,
+    dtype: str,
+) -> Array:  # fmt: skip
+    made = layernorm_linear_weight_i8(x, norm_weight, norm_bias, weight, weight_scales, bias, eps, dtype=dtype)
+    return gelu(made, dtype=dtype)
+
+
+linear_split_k_weight_f8, layernorm_linear_weight_f8 = linear_split_k_weight_i8, layernorm_linear_weight_i8
+layernorm_linear_gelu_weight_f8 = layernorm_linear_gelu_weight_i8
 linear_weight_f8, linear_gelu_weight_f8 = linear_weight_i8, linear_gelu_weight_i8
 linear_residual_weight_f8, swiglu_weight_f8 = linear_residual_weight_i8, swiglu_weight_i8
 
