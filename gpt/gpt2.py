@@ -177,13 +177,17 @@ class GPT2(Layers):
 
     def _add_in_parts(self, work: Workspace, layer: int) -> None:
         """Adds the MLP's result to x, and norms the sum for the next layer, or finally."""
-        projection, last = self._named(f"h.{layer}.mlp.c_proj"), layer + 1 == self._config.n_layer
+        weight = self._weights[f"h.{layer}.mlp.c_proj.weight"]
+        self.launch("linear_split_k", x=work.hidden, weight=weight, partial=work.partial)  # (Z, N, C)
+        self._norm_of_sum(work, layer)
+
+    def _norm_of_sum(self, work: Workspace, layer: int) -> None:
+        """Adds the parts of the MLP's result to x, and norms the sum."""
+        last = layer + 1 == self._config.n_layer
         norm = self._named("ln_f" if last else f"h.{layer + 1}.ln_1")
-        partial = work.partial
-        self.launch("linear_split_k", x=work.hidden, weight=projection["weight"], partial=partial)  # (Z, N, C)
         self.launch(
-            "residual_layernorm", partial=partial, bias=projection["bias"], norm_weight=norm["weight"],
-            norm_bias=norm["bias"], x=work.x, out=work.normed, eps=self._config.eps,
+            "residual_layernorm", partial=work.partial, bias=self._weights[f"h.{layer}.mlp.c_proj.bias"],
+            norm_weight=norm["weight"], norm_bias=norm["bias"], x=work.x, out=work.normed, eps=self._config.eps,
         )  # fmt: skip
 
     def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:

@@ -22,8 +22,8 @@ MERGED_HEAD = 64  # the head size for which merge_linear_residual_squares reads 
 @dataclass(frozen=True)
 class ModelPlan:
     """The plan of a model on a device with `sms` multiprocessors. `storage`: the dtype of weights and activations.
-    `folded`: norms are part of the products beside them (see fold.py). `quantized`: products are in 8 bits, and none of
-    them is in parts."""
+    `folded`: norms are part of the products beside them (see fold.py). `quantized`: weights of products are in
+    8 bits."""
 
     config: GPTConfig
     storage: str
@@ -45,12 +45,19 @@ class ModelPlan:
         """Split-K parts of the product with the longest K; 0 if it is not split. It is split for few rows, because its
         few tiles would leave most multiprocessors idle. A single row is split only if a kernel reads all weights of a
         part at once; otherwise a GEMV kernel takes it."""
-        if self.config.family != "gpt2" or self.quantized:
+        if self.config.family != "gpt2":
             return 0
-        policy, width = self.policy, self.config.n_embd  # the width is also the K of a part, a quarter of the MLP's
-        at_once = width == policy.panel_width and ITEMSIZE[self.storage] == 2 and policy.panel_rows > 0
+        policy, at_once = self.policy, self._has_panels
+        if self.quantized:  # one row of such a weight is read at once whatever its length
+            return policy.split_k if at_once and 1 < rows <= policy.split_k_rows else 0
         fewest, most = (1, policy.panel_rows) if at_once else (2, policy.split_k_rows)
-        return policy.split_k if fewest <= rows <= most and width <= WIDEST else 0
+        return policy.split_k if fewest <= rows <= most and self.config.n_embd <= WIDEST else 0
+
+    def norms_in_blocks(self, rows: int) -> bool:
+        """True if each block of a product over weights in 8 bits norms its rows itself: few rows take less time than a
+        launch."""
+        few = self.config.family == "gpt2" and rows <= max(ROW_TILES)
+        return self.quantized and few and self._has_panels
 
     def folds_all(self, rows: int) -> bool:
         """True if with this number of rows all norms within the layers are folded, False if only the MLP's may be."""
@@ -107,6 +114,13 @@ class ModelPlan:
             return False
         few = batch == 1 and count <= fold.merged_spans
         return few and config.head_size == MERGED_HEAD and self._reads_all_at_once(batch)
+
+    @property
+    def _has_panels(self) -> bool:
+        """True if there are kernels that read all weights of a part of K at once. The model's width is also the K of a
+        part, a quarter of the MLP's."""
+        policy = self.policy
+        return self.config.n_embd == policy.panel_width and ITEMSIZE[self.storage] == 2 and policy.panel_rows > 0
 
     @property
     def _fold(self) -> Fold | None:

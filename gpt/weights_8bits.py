@@ -1,6 +1,7 @@
 """Models whose products have weights in 8 bits and rows in 16 (see quantize.py): a GPT-2 and a llama, each line an op,
-as in gpt2.py and llama.py. Every norm is a launch. For few rows reading the weights is most of the work, and here they
-are half as large; nothing else is rounded.
+as in gpt2.py and llama.py. For few rows reading the weights is most of the work, and here they are half as large;
+nothing else is rounded. The stored numbers are used as they are: no norm is folded into them (see fold.py), which would
+round them again. So of few rows the blocks of a product norm their rows themselves, where kernels are for it.
 """
 
 from __future__ import annotations
@@ -66,22 +67,45 @@ class GPT2On8Bits(GPT2):
     kind: ClassVar[str]
 
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
-        del rows
-        x, normed, eps, kind = work.x, work.normed, self._config.eps, self.kind
+        x, kind = work.x, self.kind
+        in_blocks, in_parts = self._plan.norms_in_blocks(rows), self._plan.parts(rows) > 0
         self.launch(
             "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights["wte.weight"],
             wpe=self._weights["wpe.weight"], out=x,
         )  # fmt: skip
+        ready = False  # True if work.normed is the norm of x
         for layer in range(self._config.n_layer):
             w, norm = self._over(layer), self._layer_weights(layer)
-            self.launch("layernorm", x=x, **norm("ln_1"), out=normed, eps=eps)  # (N, C)
-            self.launch(f"linear_weight_{kind}", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            if ready:
+                self.launch(f"linear_weight_{kind}", x=work.normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            else:
+                self._norm_and("linear", work, norm("ln_1"), w("attn.c_attn"), work.qkv, in_blocks)  # (N, 3C)
             attend(layer, work)  # work.attended (N, C)
             self.launch(f"linear_residual_weight_{kind}", x=work.attended, **w("attn.c_proj"), residual=x, out=x)
-            self.launch("layernorm", x=x, **norm("ln_2"), out=normed, eps=eps)  # (N, C)
-            self.launch(f"linear_gelu_weight_{kind}", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
-            self.launch(f"linear_residual_weight_{kind}", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)
-        return False
+            self._norm_and("linear_gelu", work, norm("ln_2"), w("mlp.c_fc"), work.hidden, in_blocks)  # (N, 4C)
+            if in_parts:
+                self._add_in_parts(work, layer)  # x and normed (N, C)
+            else:
+                self.launch(f"linear_residual_weight_{kind}", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)
+            ready = in_parts
+        return ready
+
+    def _add_in_parts(self, work: Workspace, layer: int) -> None:
+        over = {key: each for key, each in self._over(layer)("mlp.c_proj").items() if key != "bias"}
+        self.launch(f"linear_split_k_weight_{self.kind}", x=work.hidden, **over, partial=work.partial)  # (Z, N, C)
+        self._norm_of_sum(work, layer)
+
+    def _norm_and(
+        self, product: str, work: Workspace, norm: Named, over: Named, out: DeviceBuffer, in_blocks: bool
+    ) -> None:  # fmt: skip
+        """A product of x's norm: one launch if its blocks norm their rows, else two."""
+        x, normed, eps = work.x, work.normed, self._config.eps
+        if in_blocks:
+            gains: Named = {"norm_weight": norm["weight"], "norm_bias": norm["bias"]}
+            self.launch(f"layernorm_{product}_weight_{self.kind}", x=x, **gains, **over, out=out, eps=eps)
+            return
+        self.launch("layernorm", x=x, **norm, out=normed, eps=eps)  # (N, C)
+        self.launch(f"{product}_weight_{self.kind}", x=normed, **over, out=out)
 
     def _over(self, layer: int) -> Callable[[str], Named]:
         """A function from a product's name to its weight, scales and bias."""

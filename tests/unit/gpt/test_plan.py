@@ -46,6 +46,13 @@ def test_the_longest_product_is_in_parts_of_few_rows(config: GPTConfig, storage:
     assert rows == list(few)
 
 
+def test_over_weights_in_8_bits_blocks_norm_up_to_16_rows_and_parts_are_of_2_to_64() -> None:
+    made = [replace(plan(config, folded=False), quantized=True) for config in (GPT2, MEDIUM)]
+    assert [[rows for rows in range(1, 300) if each.norms_in_blocks(rows)] for each in made] == [[*range(1, 17)], []]
+    assert [[rows for rows in range(1, 300) if each.parts(rows)] for each in made] == [[*range(2, 65)], []]
+    assert not replace(made[0], policy=PORTABLE).norms_in_blocks(1) and not plan().norms_in_blocks(1)
+
+
 def test_without_kernels_that_read_a_panel_at_once_parts_are_of_two_to_64_rows() -> None:
     portable = ModelPlan(GPT2, "bf16", folded=False, sms=SMS, policy=PORTABLE)
     assert [rows for rows in range(1, 300) if portable.parts(rows)] == list(range(2, 65))

@@ -105,6 +105,31 @@ def test_it_decodes_as_forward_does(
     assert not any(op.startswith(("quantize", "layernorm_")) for op in ran)
 
 
+@pytest.mark.parametrize(
+    ("rows", "norms", "in_blocks", "in_parts"),
+    [(1, 1, 4, 0), (2, 0, 3, 2), (16, 0, 3, 2), (17, 3, 0, 2), (64, 3, 0, 2), (65, 5, 0, 0)],
+)
+def test_few_rows_take_few_launches(
+    launcher: Any, kind: quantize.Kind, rows: int, norms: int, in_blocks: int, in_parts: int
+) -> None:  # fmt: skip
+    """In two layers: launches of a norm, products that norm their rows, and products in parts, whose sums are normed.
+    The result is that of a model whose norms are all launches."""
+    config, stored = quantized(PRESETS["nano"], random_weights(PRESETS["nano"], 4), f"{kind.name}-weights")
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (rows, 1)).astype(np.int32)
+    policy = launcher.bundle.policy("")
+    whole, few = (
+        GPT(config, stored, launcher, "bf16", policy=each)
+        for each in (replace(policy, panel_rows=0), replace(policy, panel_width=config.n_embd))
+    )
+    wanted = whole.forward(tokens).numpy().astype(np.float64)
+    launcher.launches.clear()
+    assert np.abs(few.forward(tokens).numpy().astype(np.float64) - wanted).max() < 3e-2
+    ran = [op for op, _ in launcher.launches]
+    assert config.n_layer == 2 and ran.count("layernorm") == norms
+    assert len([op for op in ran if op.startswith("layernorm_linear")]) == in_blocks
+    assert ran.count(f"linear_split_k_weight_{kind.name}") == ran.count("residual_layernorm") == in_parts
+
+
 @pytest.mark.parametrize("name", ["nano", "llama"])
 def test_with_weights_alone_no_row_is_rounded(name: str, launcher: Any, kind: quantize.Kind) -> None:
     """However many there are: the model computes what its weights stand for."""
