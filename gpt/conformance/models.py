@@ -33,6 +33,7 @@ def forward_cases() -> Sequence[ForwardCase]:
     wide: the narrowest model whose norms are folded, with enough rows for the folded kernels.
     gpt2: GPT-2 124M at its own sizes, with random weights, because the trained ones need a download.
     shipped and nano-llama in 8 bits: rows of few and of many, which are rounded or not.
+    gpt2-wide over weights in 8 bits: as many rows as each of the kernels for few rows takes.
     """
     config, shipped, _ = weights.load(weights.SHIPPED)
     return (
@@ -53,11 +54,23 @@ def forward_cases() -> Sequence[ForwardCase]:
             sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
         ),
         *(_in_8_bits("shipped", config, shipped, kind) for kind in quantize.CHOICES),
+        *(_of_few_rows(kind) for kind in ("f8", "i8")),
         *(
             _in_8_bits("nano-llama", LLAMAS["nano"], _random(LLAMAS["nano"]), kind)
             for kind in quantize.CHOICES
             if kind.endswith(quantize.ONLY)
         ),
+    )  # fmt: skip
+
+
+def _of_few_rows(kind: str) -> ForwardCase:
+    """Two layers of GPT-2's width: for few rows of it, norms are within products and the long product is in parts."""
+    given = GPTConfig(n_layer=2, n_head=12, n_embd=768, n_ctx=128, vocab_size=257)
+    config = replace(given, weights_only=True)
+    return ForwardCase(
+        f"gpt2-wide {kind}-weights", config,
+        functools.cache(lambda: weights.quantized(given, _random(given), f"{kind}-weights")[1]),
+        sizes=((1, 1), (2, 5), (1, 41), (2, 100)), cpu_sizes=((1, 1),), cpu_dtypes=("bf16",), dtypes=("bf16",),
     )  # fmt: skip
 
 
