@@ -123,7 +123,7 @@ skeleton @normed_one_row_over_8bits, skeleton = @over_8bits {
     %w0, %t0 = hole @wide(%weight_view, %n, %k0) -> (!w_rows, token)
     %w1, %t1 = hole @wide(%weight_view, %n, %k1) -> (!w_rows, token)
     %w2, %t2 = hole @wide(%weight_view, %n, %k2) -> (!w_rows, token)
-    %all_read = join_tokens %read, %t2 : token
+    %all_read = join_tokens %read, %t0, %t1, %t2 : token
     %ready = gdc_wait_tko token = %all_read -> token
     yield %ready : token
   }

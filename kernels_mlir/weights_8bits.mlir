@@ -167,7 +167,7 @@ skeleton @one_row_over_8bits, skeleton = @over_8bits {
     %w0, %t0 = hole @wide(%weight_view, %n, %zero) -> (!w_rows, token)
     %w1, %t1 = hole @wide(%weight_view, %n, %one) -> (!w_rows, token)
     %w2, %t2 = hole @wide(%weight_view, %n, %two) -> (!w_rows, token)
-    %all_read = join_tokens %read, %t2 : token
+    %all_read = join_tokens %read, %t0, %t1, %t2 : token
     %ready = gdc_wait_tko token = %all_read -> token
     yield %ready : token
   }
@@ -242,7 +242,7 @@ skeleton @one_row_pair_over_8bits, skeleton = @pair_over_8bits {
     %u0, %u0_read = hole @wide(%up_view, %n, %zero) -> (!w_rows, token)
     %u1, %u1_read = hole @wide(%up_view, %n, %one) -> (!w_rows, token)
     %u2, %u2_read = hole @wide(%up_view, %n, %two) -> (!w_rows, token)
-    %all_read = join_tokens %read, %u2_read : token
+    %all_read = join_tokens %read, %g0_read, %g1_read, %g2_read, %u0_read, %u1_read, %u2_read : token
     %ready = gdc_wait_tko token = %all_read -> token
     yield %ready : token
   }
