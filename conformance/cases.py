@@ -679,6 +679,11 @@ CASES: tuple[Case, ...] = (
         for p in (200, 600)
         for d in (64, 128)
     ),
+    *(
+        _case("grouped_decode_attention_f8", "a head of keys for each of queries", B=b, P=p, G=2, Q=1, D=64, Z=2, TWO=2)
+        for b, p in ((1, 200), (3, 200), (3, 600))
+    ),
+    _case("grouped_decode_attention_f8", "few heads of queries, long spans", B=2, P=600, G=1, Q=3, D=64, Z=2, TWO=2),
     _case("grouped_decode_attention_f8", "many heads of queries, long spans", B=2, P=600, G=1, Q=5, D=64, Z=2, TWO=2),
     *(_case("kv_append_f8", ELEMENTS, misaligned=True, B=2, T=3, H=1, D=d, P=9) for d in (64, 128)),
     *(_case("kv_from_f8", ELEMENTS, misaligned=True, B=1, S=70, G=1, D=d) for d in (64, 128)),

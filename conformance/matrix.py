@@ -148,7 +148,7 @@ def run_matrix(
         executor = part.first
         small = executor.kind == "cpu" and not full
         picked = smallest(bundle, executor, cases, use_sources) if small else None
-        jobs = op_jobs(cases, run_dtypes, picked, executor.kind)
+        jobs = op_jobs(cases, run_dtypes, picked, executor.kind, lacks.cells)
         for name, suite in suites.items():
             if name in use_names:
                 jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)

@@ -8,7 +8,7 @@ more tiles than blocks. Others follow from how the case lays out and fills its a
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 
 from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entry import EntrySpec, cdiv, ops
@@ -57,13 +57,16 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
     return {key: frozenset(symbols) for key, symbols in wanted.items()}
 
 
-def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None, kind: str = "cpu") -> list[Job]:
+def op_jobs(
+    cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None, kind: str = "cpu",
+    lacks: Container[tuple[str, str]] = (),
+) -> list[Job]:  # fmt: skip
     """A job for each case and each group of dtypes with the same inputs, on a kind of executor: "cpu" or "cuda".
-    `wanted` limits them; None makes all jobs."""
+    `wanted` limits them; None makes all jobs. `lacks`: ops and dtypes that the bundle has no entries of."""
     estimate = cost if kind == "cpu" else reference_cost
     jobs: list[Job] = []
     for number, case in enumerate(cases):
-        for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
+        for group in same_inputs(d for d in case.dtypes() if d in dtypes and (case.op, d) not in lacks):
             only = None
             if wanted is not None:
                 only = {

@@ -158,14 +158,14 @@ def load_narrow_directly(cache, scales, b, j, g, BS, D):
     zero = ct.PaddingMode.ZERO
     tile = ct.load(cache, index=(b, j, g, 0), shape=(1, BS, 1, D), padding_mode=zero, allow_tma=False)
     scale = ct.load(scales, index=(b, g, j), shape=(1, 1, BS), padding_mode=zero, allow_tma=False)
-    return tile.reshape((BS, D)).astype(ct.float32), scale.reshape((BS, 1))
+    return tile.astype(ct.float32).reshape((BS, D)), scale.reshape((BS, 1))
 
 
 def element_step(query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, sums, acc, position, LAST):
     """Of a tile of positions the scores of the query, and its part of the weighted values, still apart by position"""
     keys, by_key = load_narrow_directly(k_cache, k_scales, b, j, g, BS, D)
-    values, by_value = load_narrow_directly(v_cache, v_scales, b, j, g, BS, D)
     score = ct.sum(keys * query, axis=1, keepdims=True) * by_key
+    values, by_value = load_narrow_directly(v_cache, v_scales, b, j, g, BS, D)
     if LAST:
         written = (j * BS + ct.arange(BS, dtype=ct.int32) <= position)[:, None]
         score = ct.where(written, score, -float("inf"))
@@ -174,7 +174,7 @@ def element_step(query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, ma
     risen = ct.maximum(maximum, ct.max(score, axis=0, keepdims=True))
     rescale = ct.exp2(maximum - risen, flush_to_zero=True)
     p = ct.exp2(score - risen, flush_to_zero=True)
-    return risen, sums * rescale + p, acc * rescale + p * by_value * values
+    return risen, sums * rescale + p, acc * rescale + (p * by_value) * values
 
 
 @ct.kernel
@@ -187,7 +187,7 @@ def grouped_decode_attention_f8_by_element(
     g, h, b, z = ct.bid(0) // q.shape[2], ct.bid(0) % q.shape[2], ct.bid(1), ct.bid(2)
     position = load_position(positions, b)
     wide = ct.load(q, index=(b, g, h, 0), shape=(1, 1, BQ, D)).reshape((BQ, D)).astype(ct.float32)
-    query = wide * (scale * LOG2_E)
+    query = ct.broadcast_to(wide * (scale * LOG2_E), (BS, D))
     maximum = ct.full((1, 1), LEAST, ct.float32)
     sums, acc = ct.zeros((BS, 1), ct.float32), ct.zeros((BS, D), ct.float32)
     first = z * SPAN

@@ -102,3 +102,9 @@ def test_on_a_gpu_a_job_costs_what_its_references_do() -> None:
         assert reference_cost(one) == pytest.approx(reference_cost(attention), rel=0.2)
     (longest,) = sorted(op_jobs(CASES, ["f16"], None, "cuda"), key=lambda job: -job.cost)[:1]
     assert longest.shape == "B=1 T=8192 S=8192 G=3 Q=3 D=64"
+
+
+def test_what_the_bundle_lacks_makes_no_job() -> None:
+    jobs = op_jobs(CASES, ["f32", "bf16"], None, lacks={("gelu", "f32")})
+    assert {d for job in jobs if job.op == "gelu" for d in job.dtypes} == {"bf16"}
+    assert "f32" in {d for job in jobs if job.op == "softmax" for d in job.dtypes}
