@@ -5,6 +5,8 @@
 include "rope_append.mlir"
 include "grouped_decode.mlir"
 
+sizes BQ = 1  // one query, since a kernel takes no more
+
 !narrow = !cuda_tile.tensor_view<?x?x?x?xf8E4M3FN, strides=[?,?,?,1]>
 !narrow_halves = !cuda_tile.partition_view<tile=(1x1x1xE), !narrow>
 !narrow_whole = !cuda_tile.partition_view<tile=(1x1x1xD), !narrow>

@@ -4,6 +4,8 @@
 
 include "scaled.mlir"
 
+sizes RUN = 8
+
 !f8_matrix = !cuda_tile.tensor_view<?x?xf8E4M3FN, strides=[?,1]>
 !x8_part = !cuda_tile.partition_view<tile=(BMxBK), padding_value = zero, !f8_matrix>
 !w8_part = !cuda_tile.partition_view<tile=(BNxBK), padding_value = zero, !f8_matrix>

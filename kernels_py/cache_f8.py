@@ -174,7 +174,7 @@ def element_step(query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, ma
     risen = ct.maximum(maximum, ct.max(score, axis=0, keepdims=True))
     rescale = ct.exp2(maximum - risen, flush_to_zero=True)
     p = ct.exp2(score - risen, flush_to_zero=True)
-    return risen, sums * rescale + p, acc * rescale + (p * by_value) * values
+    return risen, sums * rescale + p, (p * by_value) * values + acc * rescale
 
 
 @ct.kernel

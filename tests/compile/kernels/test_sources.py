@@ -247,14 +247,24 @@ def test_a_product_of_one_row_reads_its_weights_before_it_waits(op: str, tmp_pat
     assert len(set(early.values())) == 1, early
 
 
+MERGING = "merge_linear_residual_squares"
+
+
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_a_product_that_merges_spans_reads_its_weights_as_early_as_the_one_that_does_not(
     source: str, tmp_path: Path
 ) -> None:
     early = list[int]()
-    for kernel in ("merge_linear_residual_squares_gemv", "linear_residual_squares_gemv"):
-        spec = next(s for s in ENTRIES if (s.source, s.kernel, s.dtype) == (source, kernel, "bf16"))
+    (merging,) = (
+        s for s in ENTRIES if (s.source, s.op, s.targets) == (source, MERGING, ("sm_90",)) and s.dtype == "bf16"
+    )
+    shape = {name: merging.constants[name] for name in ("BM", "BN", "BK")}
+    same = {"source": source, "dtype": "bf16", "sizes": {}, "hints": merging.hints, "constants": shape}
+    plain = next(
+        s for s in ENTRIES if s.op == "linear_residual_squares" and all(getattr(s, k) == v for k, v in same.items())
+    )
+    for spec in (merging, plain):
         (tmp_path / "k.cubin").write_bytes(pipeline.assemble(SOURCES[source].bytecode(spec), "sm_90"))
         before, after = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout.split("ACQBULK")
         early.append(before.count("LDG"))

@@ -360,10 +360,16 @@ def test_every_op_has_an_entry_that_takes_any_address_on_every_target(source: st
 
 
 def test_both_sources_have_the_same_entries() -> None:
+    """But for two: cuTile's code spills with the registers that they have."""
+
     def without_source(spec: EntrySpec) -> dict[str, Any]:
         return {**spec.to_json(), "source": ""}
 
-    assert list(map(without_source, entries_of("mlir"))) == list(map(without_source, entries_of("py")))
+    alone = {f"grouped_decode_attention_f8_by_element_D64_{span}_bf16" for span in (128, 512)}
+    mlir = entries_of("mlir")
+    assert alone <= {spec.symbol for spec in mlir}
+    shared = [without_source(spec) for spec in mlir if spec.symbol not in alone]
+    assert shared == list(map(without_source, entries_of("py")))
 
 
 def test_the_portable_entries_are_few() -> None:
