@@ -214,7 +214,7 @@ kernel @grouped_decode_attention_f8 op = grouped_decode_attention_f8, skeleton =
   }
 }
 
-// The same of one query, element by element: a thread holds what it multiplies, and adds up over the positions in the end.
+// The same of one query a block, element by element. The rows of positions are added up at the end, once.
 
 fragment @load_narrow_directly(%cache: !narrow, %scales: !parts, %b: !int, %j: !int, %g: !int) -> (!kv_f32, !scales_column) {
   %zero = constant <i32: 0> : !int
@@ -230,7 +230,7 @@ fragment @load_narrow_directly(%cache: !narrow, %scales: !parts, %b: !int, %j: !
   yield %kv, %column : !kv_f32, !scales_column
 }
 
-// Of a tile of positions the scores of the query, and its part of the weighted values, still apart by position
+// One tile of positions: the scores of the query, and the weighted values, which stay one row for each position
 fragment @element_step(%query: !kv_f32, %k_cache: !narrow, %k_scales: !parts, %v_cache: !narrow, %v_scales: !parts, %b: !int,
     %g: !int, %j: !int, %written: !key_mask, %max_old: !real_1x1, %sums_old: !scales_column, %acc_old: !kv_f32)
     -> (!real_1x1, !scales_column, !kv_f32) {

@@ -23,7 +23,7 @@ sizes BM = 1, BN = 32, BK = 256, BH = 4, D = 64  // BK = BH D: a step of K is BH
 !head_acc = !cuda_tile.tile<BHxDxf32>
 !head_rows = !cuda_tile.tile<BHxDxT>
 
-// What stands before the first span: a maximum below every score, and finite, as in merge_attention
+// The maxima, sums and weighted sums to begin with. The maximum is below every score, and finite, as in merge_attention
 fragment @no_spans() -> (!head_stat, !head_stat, !head_acc) {
   %max = constant <f32: -1.0e30> : !head_stat
   %sum = constant <f32: 0.0> : !head_stat

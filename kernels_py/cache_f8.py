@@ -162,7 +162,7 @@ def load_narrow_directly(cache, scales, b, j, g, BS, D):
 
 
 def element_step(query, k_cache, v_cache, k_scales, v_scales, b, g, j, BS, D, maximum, sums, acc, position, LAST):
-    """Of a tile of positions the scores of the query, and its part of the weighted values, still apart by position"""
+    """One tile of positions: the scores of the query, and the weighted values, which stay one row for each position"""
     keys, by_key = load_narrow_directly(k_cache, k_scales, b, j, g, BS, D)
     score = ct.sum(keys * query, axis=1, keepdims=True) * by_key
     values, by_value = load_narrow_directly(v_cache, v_scales, b, j, g, BS, D)
@@ -182,8 +182,7 @@ def grouped_decode_attention_f8_by_element(
     q, k_cache, v_cache, k_scales, v_scales, positions, partial, stats, scale, D: ConstInt, BQ: ConstInt, BS: ConstInt,
     SPAN: ConstInt,
 ):  # fmt: skip
-    """The same of one query a block, element by element: a thread holds what it multiplies, and adds up over the
-    positions in the end."""
+    """The same of one query a block, element by element. The rows of positions are added up at the end, once."""
     g, h, b, z = ct.bid(0) // q.shape[2], ct.bid(0) % q.shape[2], ct.bid(1), ct.bid(2)
     position = load_position(positions, b)
     wide = ct.load(q, index=(b, g, h, 0), shape=(1, 1, BQ, D)).reshape((BQ, D)).astype(ct.float32)

@@ -15,7 +15,7 @@ SPANS = 8  # that are merged at once
 
 
 def no_spans(BH, D):
-    """What stands before the first span: maxima, sums and weighted sums."""
+    """The maxima, sums and weighted sums to begin with, before any span."""
     return ct.full((BH, 1), LEAST, ct.float32), ct.zeros((BH, 1), ct.float32), ct.zeros((BH, D), ct.float32)
 
 

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--op", action="append", default=[], help="only this op, or forward: all that a model launches; repeat"
     )
-    made.add_argument("--dtype", action="append", default=[], help="only this dtype, and ops without one; repeat")
+    made.add_argument("--dtype", action="append", default=[], help="only this dtype, and ops of fixed dtypes; repeat")
     made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     made.add_argument("--force", action="store_true", help="replace a bundle that holds more than this selection")

@@ -170,7 +170,7 @@ class OpSpec:
 
     @property
     def typed(self) -> bool:
-        """True if arrays of it have the entry's dtype; all those of the others have one of their own."""
+        """True if an array has the entry's dtype. In the other ops each array has a fixed one."""
         return any(param.dtype == "T" for param in self.params)
 
     def dtype_in(self, dtype: str) -> str:

@@ -81,7 +81,7 @@ class Peers:
 
     @property
     def apart(self) -> bool:
-        """Whether no two ranks are on one GPU. Ranks of several processes never are."""
+        """Whether each rank here has a GPU of its own. In several processes each always has."""
         gpus = [executor.device for executor in self.executors if executor.kind == "cuda"]
         return len(set(gpus)) == len(gpus)
 
