@@ -18,10 +18,19 @@ _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  # ho
 
 def read_table(path: Path) -> dict[str, Any]:
     """A TOML file's content. Raises UsageError that begins with `file:line:column` where the TOML is broken."""
+    return parse_table(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """Raises UsageError."""
     try:
-        content = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def parse_table(path: Path, content: str) -> dict[str, Any]:
+    """As `read_table`, of a file that has been read."""
     try:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:

@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ from ..tables import (
     is_table,
     natural,
     one_of,
+    parse_table,
     place,
-    read_table,
+    read_text,
     table_of,
     tables,
     text,
@@ -234,7 +235,13 @@ def load_table(path: Path) -> Table:
         raise UsageError(f"{path}: there is no target {target}", hint="name the table after its target")
     if not path.exists():
         return Table(path, target, (), (), None)
-    found = read_table(path)
+    return _checked(path, target, read_text(path))
+
+
+@lru_cache(maxsize=32)
+def _checked(path: Path, target: str | None, content: str) -> Table:
+    """A table by its content: checking all of ours takes a second, and writing a bundle asks for them twice."""
+    found = parse_table(path, content)
     keys = {"policy": is_table, "group": tables, "fastest": is_table, "tuned": tables}
     check_keys(found, keys, str(path), list(keys))
     policy = Policy.from_table(found["policy"], f"{path}: policy") if "policy" in found else None

@@ -340,6 +340,13 @@ def test_a_file_of_no_target(write: Write, tmp_path: Path) -> None:
         Tables(folder).entries("py")
 
 
+def test_a_table_that_was_changed_is_read_anew(write: Write) -> None:
+    path = write() / "sm_90.toml"
+    assert load_table(path).tuned[0].table["hints"] == {"occupancy": 2}
+    write("occupancy = 2", "occupancy = 4")
+    assert load_table(path).tuned[0].table["hints"] == {"occupancy": 4}
+
+
 def test_a_policy_is_its_targets_own(write: Write) -> None:
     assert set(Tables(write()).policies) == {DEFAULT}
     own = PORTABLE.partition("[[group]]")[0].replace("sms = 132", "sms = 78")
