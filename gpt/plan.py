@@ -44,13 +44,15 @@ class ModelPlan:
     def parts(self, rows: int) -> int:
         """Split-K parts of the product with the longest K; 0 if it is not split. It is split for few rows, because its
         few tiles would leave most multiprocessors idle. A single row is split only if a kernel reads all weights of a
-        part at once; otherwise a GEMV kernel takes it."""
+        part at once, or if the model is wider than those for which such kernels exist."""
         if self.config.family != "gpt2":
             return 0
         policy, at_once = self.policy, self._has_panels
         if self.quantized:  # one row of such a weight is read at once whatever its length
             return policy.split_k if at_once and 1 < rows <= policy.split_k_rows else 0
-        fewest, most = (1, policy.panel_rows) if at_once else (2, policy.split_k_rows)
+        if at_once:
+            return policy.split_k if rows <= policy.panel_rows else 0
+        fewest, most = 1 if self.config.n_embd > policy.panel_width else 2, policy.split_k_rows
         return policy.split_k if fewest <= rows <= most and self.config.n_embd <= WIDEST else 0
 
     def norms_in_blocks(self, rows: int) -> bool:

@@ -170,6 +170,11 @@ LARGER = (
         for folded in (None, False)
     ),
     *(
+        DecodeCase(name, batch, 1024, group="larger", compiled=False)
+        for name in ("medium", "large", "xl")
+        for batch in (1, 8, 64)
+    ),
+    *(
         OpCase(op, {"M": m, "K": k * c, "N": n * c}, group="larger")
         for m in (2048, 8192)
         for c in (1024, 1280, 1600)

@@ -86,8 +86,9 @@ class Policy:
     give the bytes of hidden layer in a chunk, and the number of chunks from which on a batch is divided at all.
 
     `split_k`: the number of parts into which the K of the MLP's second product is split for small M, that is for 2 to
-    `split_k_rows` rows. In 16 bits and at a width of `panel_width`, where kernels exist that read a whole panel of
-    weights at once, it is split for 1 to `panel_rows` rows; both are 0 if there are no such kernels.
+    `split_k_rows` rows, and for one row of a model wider than `panel_width`. In 16 bits and at that width, where
+    kernels exist that read a whole panel of weights at once, it is split for 1 to `panel_rows` rows; that is 0 if there
+    are none.
 
     `spans`: the numbers of cache positions that a block of decode_attention may take, the longest first.
     `spans_per_sm`: the number of blocks for each multiprocessor that is enough. `unsplit_head`: the head size for which
