@@ -115,3 +115,18 @@ func.func @tanh(%a0: f32) {
   %r0 = cute_nvgpu.arch.tanh(%a0) : (f32) -> f32
   func.return
 }
+
+func.func @clock() {
+  %r0 = cute_nvgpu.arch.clock() : () -> i64
+  func.return
+}
+
+func.func @prefetch(%a0: !llvm.ptr<1>) {
+  cute_nvgpu.arch.prefetch(%a0) : (!llvm.ptr<1>) -> ()
+  func.return
+}
+
+func.func @unpack_pair(%a0: i32) {
+  %r0, %r1 = cute_nvgpu.arch.unpack.pair(%a0) : (i32) -> (f32, f32)
+  func.return
+}

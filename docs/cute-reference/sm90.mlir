@@ -190,3 +190,23 @@ func.func @grid_launch() {
   cute_nvgpu.arch.grid_launch() : () -> ()
   func.return
 }
+
+func.func @word_store(%a0: !llvm.ptr<1>, %a1: i32, %a2: f32) {
+  cute_nvgpu.arch.word.store(%a0, %a1, %a2) {n = 1 : i32} : (!llvm.ptr<1>, i32, f32) -> ()
+  func.return
+}
+
+func.func @word_wait(%a0: !llvm.ptr<3>, %a1: i32) {
+  %r0, %r1, %r2 = cute_nvgpu.arch.word.wait(%a0, %a1) {n = 2 : i32} : (!llvm.ptr<3>, i32) -> (f32, f32, i32)
+  func.return
+}
+
+func.func @word_add(%a0: !llvm.ptr<1>, %a1: f32) {
+  cute_nvgpu.arch.word.add(%a0, %a1) : (!llvm.ptr<1>, f32) -> ()
+  func.return
+}
+
+func.func @word_wait_sum(%a0: !llvm.ptr<1>, %a1: i32) {
+  %r0, %r1 = cute_nvgpu.arch.word.wait_sum(%a0, %a1) {n = 1 : i32} : (!llvm.ptr<1>, i32) -> (f32, i32)
+  func.return
+}

@@ -98,6 +98,7 @@ __all__ = [
     "overlay",
     "partition",
     "range_",
+    "registers",
     "retile",
     "same",
     "scalar",
@@ -234,14 +235,14 @@ def hold(*tensors: TensorValue) -> None:
     """A line in the program that no arithmetic on these registers crosses. An instruction of a warpgroup reads and
     writes registers until a wait for it ends, and the compiler does not know."""
     for tensor in tensors:
-        words = tensor if BITS[tensor.dtype] == 32 else _words(tensor)
+        words = tensor if BITS[tensor.dtype] == 32 else registers(tensor)
         values = [words[i] for i in range(size(words.layout))]
         held = arch.instruction("registers", *values, results=[value.type for value in values])
         for i, value in enumerate(held):
             words[i] = Scalar(value)
 
 
-def _words(tensor: TensorValue) -> TensorValue:
+def registers(tensor: TensorValue) -> TensorValue:
     """Registers of 16-bit values as words of 32 bits."""
     count = cosize(tensor.layout) * BITS[tensor.dtype] // 32
     return view(pointer(address(tensor), "i32", "rmem", 16), Layout(count))
@@ -262,7 +263,7 @@ def fill(tensor: TensorValue, value: Any) -> None:
 
 def convert(source: TensorValue, target: TensorValue) -> None:
     """Rounds f32 in registers to f16 or bf16, to nearest even; two values share a register of the target."""
-    words, layout = _words(target), target.layout
+    words, layout = registers(target), target.layout
     for i in range(0, size(source.layout), 2):
         if layout(i) % 2 or layout(i + 1) != layout(i) + 1:
             raise UsageError(f"{layout} keeps two values apart that one instruction rounds")

@@ -94,6 +94,7 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
             Uninitialised, f"reads {region.place(byte)}, which nothing has written", lane=_lane(access, where, at),
             tensor=region.name, address=byte,
         )  # fmt: skip
+    _no_words(warp, region, where, access, "reads")
     seen = warp.block.clocks.seen[plane, warp.agent_number] if seen is None else seen
     if (conflict := region.shadow.unseen_write(where, seen, access)) is not None:
         _conflict(warp, region, where, access, conflict, "reads", plane)
@@ -105,6 +106,7 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
 
 def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC) -> None:
     """Checks and notes a write. Raises Race, MissingWait, ..."""
+    _no_words(warp, region, where, access, "writes")
     seen = warp.block.clocks.seen[plane, warp.agent_number]
     conflict = region.shadow.unseen_write(where, seen, access) or region.shadow.unseen_read(where, seen, access)
     if conflict is not None:
@@ -114,6 +116,15 @@ def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: 
         _among_blocks(warp, region, where, access, "writes", **by)
         region.writers[where] = warp.block.number
     region.shadow.write(where, access)
+
+
+def _no_words(warp: Warp, region: Region, where: Bytes, access: Access, verb: str) -> None:
+    """Raises Race if a byte is one of a word."""
+    if (found := region.words[where].reshape(-1)).any():
+        at = int(found.argmax())
+        byte = int(where.reshape(-1)[at])
+        said = f"{verb} {region.place(byte)}, which others access as a word: nothing orders the two"
+        warp.fail(Race, said, lane=_lane(access, where, at), tensor=region.name, address=byte)
 
 
 def _lane(access: Access, where: Bytes, at: int) -> int | None:

@@ -59,10 +59,21 @@ def elect(call: Call, warp: Warp) -> None:
     call.give(warp, [(warp.lanes == warp.first_active()).astype(np.int32)])
 
 
+def clock(call: Call, warp: Warp) -> None:
+    """There is no time here: it stands still."""
+    call.give(warp, [np.zeros(1, np.int64)])
+
+
 def convert_pair(call: Call, warp: Warp) -> None:
     """Two f32 in one register, the first in the low half."""
     pair = np.stack([call.arg(warp, 0), call.arg(warp, 1)], axis=1).astype(DTYPES[call.atom])
     call.give(warp, [np.ascontiguousarray(pair).view(np.int32)[:, 0]])
+
+
+def unpack_pair(call: Call, warp: Warp) -> None:
+    """Two bf16 of one register, the low half first."""
+    word = call.arg(warp, 0).view(np.uint32)
+    call.give(warp, [(word << 16).view(np.float32), (word & 0xFFFF0000).view(np.float32)])
 
 
 def registers(call: Call, warp: Warp) -> None:

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tcgen05, tensor_memory, tma, wgmma
+from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tcgen05, tensor_memory, tma, wgmma, words
 from .call import Call, InstructionRule
 from .findings import DivergentBarrier, NoSemantics
 from .state import WARP, Wait, Warp
@@ -36,7 +36,10 @@ _SM80: dict[str, InstructionRule] = {
     "vote_ballot": InstructionRule(exchange.vote_ballot, aligned=True),
     "warp_sync": InstructionRule(barriers.warp_sync, aligned=True),
     "convert.pair": InstructionRule(exchange.convert_pair),
+    "unpack.pair": InstructionRule(exchange.unpack_pair),
     "registers": InstructionRule(exchange.registers, late=True),
+    "prefetch": InstructionRule(_nothing),
+    "clock": InstructionRule(exchange.clock),
     "exp2": InstructionRule(exchange.function(np.exp2)),
     "log2": InstructionRule(exchange.function(np.log2)),
     "reciprocal": InstructionRule(exchange.function(np.reciprocal)),
@@ -84,6 +87,10 @@ _SM90: dict[str, InstructionRule] = {
     "cluster.size": InstructionRule(cluster.count),
     "grid_wait": InstructionRule(_nothing),
     "grid_launch": InstructionRule(_nothing),
+    "word.store": InstructionRule(words.store),
+    "word.wait": InstructionRule(words.wait, aligned=True),
+    "word.add": InstructionRule(words.add),
+    "word.wait_sum": InstructionRule(words.wait_sum, aligned=True),
 }  # fmt: skip
 _SM100: dict[str, InstructionRule] = {
     "tmem.alloc": InstructionRule(tensor_memory.alloc, aligned=True),

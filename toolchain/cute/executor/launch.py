@@ -19,6 +19,7 @@ from ..parse import parse
 from ..passes import PASSES, PIPELINE
 from . import banks
 from .arguments import Arguments
+from .clocks import Clocks
 from .memory import SHARED_BASE, GlobalMemory, Region
 from .program import Program, program
 from .ptx import given_types, is_ptx, program_of
@@ -54,6 +55,7 @@ class Report:
 def run(
     kernel: Kernel | ModuleOp | Program | str, args: Sequence[Any] | Mapping[str, Any], grid: Grid = 1, *,
     threads: Grid = 0, shared_bytes: int = 0, name: str = "", cluster: Grid = 1, ptx: str = "",
+    resident: bool = False,
 ) -> Report:  # fmt: skip
     """Runs a kernel on a grid of blocks. Arrays of `args` are changed in place.
 
@@ -61,7 +63,8 @@ def run(
     text or a module one for each parameter of the function, an array for its pointer. If they are named, findings say
     these names. `threads`, `shared_bytes`: of a block, if the text does not say. `cluster`: the blocks that run
     together, if the kernel does not say. `name`: of the kernel, if there are several. `ptx`: what the kernel became, to
-    run in its place; text and a Program may be PTX themselves. Raises a Finding, UsageError or SourceError.
+    run in its place; text and a Program may be PTX themselves. `resident`: all blocks run at the same time and may wait
+    for each other's words, as those of a cooperative launch. Raises a Finding, UsageError or SourceError.
     """
     traced = kernel if isinstance(kernel, Kernel) else None
     if ptx or isinstance(kernel, str):
@@ -79,7 +82,8 @@ def run(
         values = bound.of_types(given_types(made.types, given), given)
     parts = traced.shared if traced else ()
     dynamic = traced.shared_bytes if traced else shared_bytes
-    return launch(made, values, memory, _three(grid), made.dims or _three(threads), dynamic, parts, _three(cluster))
+    sizes = _three(grid), made.dims or _three(threads)
+    return launch(made, values, memory, *sizes, dynamic, parts, _three(cluster), resident=resident)
 
 
 @functools.lru_cache(maxsize=8)
@@ -92,7 +96,8 @@ def of_text(text: str, name: str = "") -> Program:
 
 def launch(
     made: Program, values: Sequence[Any], memory: GlobalMemory, grid: tuple[int, int, int], dims: tuple[int, int, int],
-    shared_bytes: int, parts: Sequence[SharedPart] = (), cluster: tuple[int, int, int] = (1, 1, 1),
+    shared_bytes: int, parts: Sequence[SharedPart] = (), cluster: tuple[int, int, int] = (1, 1, 1), *,
+    resident: bool = False,
 ) -> Report:  # fmt: skip
     """Runs a kernel with a value for each of its parameters. `dims`: threads of a block. `parts`: what its dynamic
     shared memory holds. `cluster`: the blocks of one, if the kernel does not say. The arrays in memory get what it
@@ -114,12 +119,14 @@ def launch(
     if min(size) < 1 or any(count % each for count, each in zip(grid, size, strict=True)):
         raise UsageError(f"{made.name}: a grid of {grid} blocks has no clusters of {size}", hint="a multiple of it")
     firsts, within = _places(grid, size), _places(size)
+    warps = len(within) * -(-math.prod(dims) // WARP)
+    clocks, waiting = Clocks(warps * len(firsts)) if resident else None, list[Block]()
     try:
-        for first in firsts:
-            together = Cluster(size, len(within) * -(-math.prod(dims) // WARP))
+        for number, first in enumerate(firsts):
+            together = Cluster(size, warps, clocks, number * warps if resident else 0)
             for x, y, z in within:
                 place = first[0] + x, first[1] + y, first[2] + z
-                of = f" of block {place}" if len(within) > 1 else ""
+                of = f" of block {place}" if len(within) > 1 or resident else ""
                 parts_ = [(start, count, said + of) for start, count, said in named]
                 data = np.zeros(total, np.uint8)
                 shared = Region(f"shared memory{of}", SHARED_BASE, data, Shadow(total), ready=False, parts=parts_)
@@ -127,7 +134,11 @@ def launch(
                 block.warps = [_warp(block, n, registers, made) for n in range(-(-block.threads // WARP))]
                 for warp in block.warps if of else ():
                     together.clocks.names[warp.agent_number] += of
-            steps += run_cluster(together.blocks)
+            waiting += together.blocks
+            if resident and number + 1 < len(firsts):
+                continue
+            steps += run_cluster(waiting)
+            waiting = []
             for region in memory.regions:
                 region.new_block()
     finally:

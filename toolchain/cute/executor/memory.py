@@ -24,7 +24,7 @@ class Region:
     """Bytes at consecutive addresses. `inside`: those that belong to the tensor, or None for all. `ready`: they are
     written before the launch. `pitches`: the bytes of a step along each dimension of the array. `parts`: what shared
     memory holds, by first byte. `writers`, `readers`, `reducers`: the last blocks at each byte, or
-    SEVERAL."""
+    SEVERAL. `words`: the bytes that this launch uses as words."""
 
     name: str
     base: int
@@ -38,6 +38,10 @@ class Region:
     writers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     readers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     reducers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    words: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = np.zeros(len(self.data), np.bool_)
 
     def place(self, offset: int) -> str:
         """A byte by name: the element of an array, or the tensor in shared memory and the byte in it."""
@@ -96,7 +100,9 @@ class GlobalMemory:
     def write_back(self) -> None:
         """The arrays get what the launch has written."""
         for region in self.regions:
-            written = (region.writers != NO_BLOCK).any() or (region.reducers != NO_BLOCK).any()
+            written = (
+                any((blocks != NO_BLOCK).any() for blocks in (region.writers, region.reducers)) or region.words.any()
+            )
             if region.array is not None and region.array.size and written:
                 region.array[...] = elements(region)
 

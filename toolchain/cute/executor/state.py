@@ -179,10 +179,11 @@ class Warp:
 
 
 class Cluster:
-    """Blocks that run together. `dims`: how many in x, y and z; `clocks`: of the warps of all of them."""
+    """Blocks that run together. `dims`: how many in x, y and z; `clocks`: of the warps of all of them, or also of other
+    clusters, of which `first` warps are before these."""
 
-    def __init__(self, dims: tuple[int, int, int], warps: int) -> None:
-        self.dims, self.clocks = dims, Clocks(warps)
+    def __init__(self, dims: tuple[int, int, int], warps: int, clocks: Clocks | None = None, first: int = 0) -> None:
+        self.dims, self.clocks, self.first = dims, clocks or Clocks(warps), first
         self.blocks: list[Block] = []
         self.barriers: dict[int, NamedBarrier] = {}
 
@@ -203,7 +204,7 @@ class Block:
         count = -(-self.threads // WARP)
         self.cluster = cluster or Cluster((1, 1, 1), count)
         self.rank, self.clocks = len(self.cluster.blocks), self.cluster.clocks
-        self.first_agent = self.rank * count
+        self.first_agent = self.cluster.first + self.rank * count
         x, y, z = place if not self.rank else self.cluster.blocks[0].place
         self.number = x + grid[0] * (y + grid[1] * z)
         self.cluster.blocks.append(self)

@@ -134,12 +134,21 @@ ROWS: dict[str, PtxForm] = {
         "Rounds two f32 to f16 or bf16 in one register, the first in the low half.", "f32, f32 -> i32",
         atoms=("f16", "bf16"), memory=False,
     ),
+    "unpack.pair": PtxForm(
+        fixed("shl.b32 $0, $2, 16;\nand.b32 $1, $2, 0xffff0000;", "=f,=f,r"),
+        "The two bf16 of a register as f32, the low half first.", "i32 -> f32, f32", memory=False,
+    ),
     "registers": PtxForm(
         _registers,
         "No instruction: the compiler computes these registers here and not later, and uses them further down only. A "
         "wgmma reads and writes registers until a wait for it ends, and the compiler does not know.",
         "registers -> the same registers",
     ),
+    "prefetch": PtxForm(
+        fixed("prefetch.global.L2 [$0];", "l"), "Fetches the line of an address in global memory into the L2 cache.",
+        "address",
+    ),
+    "clock": PtxForm(fixed("mov.u64 $0, %clock64;", "=l"), "The multiprocessor's clock.", "-> i64"),
     "exp2": _function("ex2", "2 to the power of a number"),
     "log2": _function("lg2", "The logarithm to base 2"),
     "reciprocal": _function("rcp", "1 by a number"),

@@ -9,6 +9,7 @@ from ...errors import UsageError
 from ..atoms import find
 from ..atoms.copy_atom import TMA_REDUCTIONS
 from ..atoms.mma import MmaAtom
+from . import words
 from .row import ArchOp, Asm, PtxForm, braces, fixed
 
 HOPPER = ("sm_90a",)
@@ -288,4 +289,5 @@ ROWS: dict[str, PtxForm] = {
     "grid_launch": PtxForm(
         fixed("griddepcontrol.launch_dependents;"), "Lets the launch behind this one begin.", since=90
     ),
+    **words.ROWS,
 }  # fmt: skip

@@ -127,3 +127,18 @@ def reduced(target: Any) -> None:
 def test_a_shuffle_from_a_lane_that_the_block_does_not_have() -> None:
     with pytest.raises(Uninitialised, match="thread 32: takes the value of lane 8 of the warp, which the"):
         run(reduced, (np.zeros(40, np.float32),))
+
+
+@cute.kernel(VECTOR, VECTOR, threads=32)
+def split(source: Any, target: Any) -> None:
+    """Rounded to bf16 in pairs of one value and its square, and back."""
+    thread = arch.thread_idx()[0]
+    pair = arch.instruction("convert.pair", source[thread], source[thread] * source[thread], results=[i32], atom="bf16")
+    for i, value in enumerate(arch.instruction("unpack.pair", pair[0], results=[f32, f32])):
+        target[thread + 32 * i] = cute.Scalar(value)
+
+
+def test_a_pair_of_bf16_is_unpacked_as_it_was_packed() -> None:
+    source, target = np.linspace(-3, 2, 32, dtype=np.float32), np.zeros(64, np.float32)
+    run(split, (source, target))
+    assert (target == np.concatenate([source, source * source]).astype(ml_dtypes.bfloat16).astype(np.float32)).all()

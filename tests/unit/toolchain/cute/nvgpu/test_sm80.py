@@ -43,6 +43,12 @@ def test_the_first_of_a_pair_is_in_the_low_half() -> None:
     assert text("convert.pair", "ff", "r", "bf16") == "cvt.rn.bf16x2.f32 $0, $2, $1;"
 
 
+def test_a_pair_is_unpacked_low_half_first() -> None:
+    ptx, constraints = written("unpack.pair", "r", "ff")
+    assert ptx.splitlines() == ["shl.b32 $0, $2, 16;", "and.b32 $1, $2, 0xffff0000;"]
+    assert constraints == "=f,=f,r"
+
+
 def test_registers_that_are_pinned_stay_where_they_are() -> None:
     assert written("registers", "fr", "fr") == ("", "=f,=r,0,1")
 
