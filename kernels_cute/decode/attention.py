@@ -1,0 +1,156 @@
+"""The attention of a layer, by the cluster of a head: from the residual stream to the projection's sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import f32
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+
+from .lanes import (
+    CHUNK,
+    COLUMNS,
+    ROWS,
+    WARP,
+    across,
+    dot,
+    floats,
+    fold,
+    greatest,
+    has_row,
+    operand,
+    pair_of,
+    put,
+    split,
+    spread,
+    tile_times,
+    total,
+    vector,
+)
+from .plan import FAR, HEAD, LOG2_E, NEVER, RANKS
+from .warps import Warps
+
+
+def attention(w: Warps, layer: Any, bias: Any, keys: Any, values: Any) -> None:
+    s, here, lane = w.step, w.here, w.lane
+    first = layer * s.steps(head=True)
+    _tell_qkv(w, layer, bias, first)
+    w.here.mark(layer, 2)
+    mine = pair_of(lane) * 2
+    pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(here.told, mine, 2, layer)]
+    w.here.mark(layer, 3)
+    _weigh(w, first + 3, spread(pair, lane), layer)
+    score = across(dot(pair, w.words(here.told, mine + HEAD, 2, layer)), 16, 8, 4, 2, 1)
+    w.here.mark(layer, 7)
+    w.meet()
+    w.here.mark(layer, 8)
+    _tell_part(w, layer)
+    _merge(w, layer, score)
+    w.here.mark(layer, 9)
+    with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, 0))):
+        _append(w, layer, keys, values)
+    w.meet()
+    number = first + 3 + len(s.attended)
+    here.full.wait(number)
+    mixed = operand(w.merged, 0, lane)
+    made = tile_times(here.ring, [here.chunk(number) + w.warp * COLUMNS], CHUNK, lane, mixed)[0]
+    w.arrive(number)
+    with cute.when(has_row(lane)):
+        w.add(layer, 0, here.rank * (s.width // RANKS) + w.warp * ROWS + lane // 4, made)
+    w.here.mark(layer, 10)
+
+
+def _tell_qkv(w: Warps, layer: Any, bias: Any, first: Any) -> None:
+    """8 rows each of q, k and v, to all blocks of the cluster."""
+    s, here, lane = w.step, w.here, w.lane
+    row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
+    w.save(w.tiles(first, 3, w.operand([w.x[0], w.x[1]])), 2, w.squares())
+    w.here.mark(layer, 1)
+    w.meet()
+    value = w.row_total(2, 0, lane.minimum(3 * ROWS - 1)).fma(w.scale(2, 3), bias)
+    for i in range(0, RANKS, s.warps):
+        to = w.warp + i
+        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, RANKS))):
+            w.tell(here.told, which * HEAD + row, to, layer, value)
+
+
+def _weigh(w: Warps, first: Any, q: list[Any], layer: Any) -> None:
+    """The warp's positions: 4 in each slot, 8 lanes for each. Their weights are relative to the warp's maximum."""
+    s, here, lane = w.step, w.here, w.lane
+    scores, inside = list[Any](), list[Any]()
+    mine = w.warp * 4 + lane // 8  # of the positions of a slot
+    for i, count in enumerate(s.attended):
+        here.full.wait(first + i)
+        w.here.mark(layer, 4 + min(i, 2))
+        at = here.chunk(first + i) + mine.minimum(count - 1) * CHUNK + w.chunk
+        position = here.rank * s.span + i * 4 * s.warps + mine
+        there = cute.less(position, w.position)
+        inside.append(there if count == 4 * s.warps else cute.both(there, cute.less(mine, count)))
+        scores.append(cute.select(inside[-1], across(dot(floats(here.ring, at), q), 4, 2, 1), NEVER))
+    most = scores[0]
+    for score in scores[1:]:
+        most = most.maximum(score)
+    most = greatest(most, 16, 8)
+    weights = [
+        cute.select(there, cute.Scalar(arch.instruction("exp2", score - most, results=[f32])[0]), 0.0)
+        for score, there in zip(scores, inside, strict=True)
+    ]
+    mixed = [cute.scalar(0.0)] * CHUNK
+    for i, (count, weight) in enumerate(zip(s.attended, weights, strict=True)):
+        at = here.chunk(first + i) + mine.minimum(count - 1) * CHUNK + w.chunk + s.width // 2
+        mixed = [value.fma(weight, so_far) for value, so_far in zip(floats(here.ring, at), mixed, strict=True)]
+        w.arrive(first + i)
+    put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), fold(mixed, lane, (16, 8)))
+    sum_ = across(total(weights), 16, 8)
+    with cute.when(cute.same(lane, 0)):
+        put(w.weights, w.warp, [most, sum_])
+
+
+def _tell_part(w: Warps, layer: Any) -> None:
+    """What the block's warps have found, together, to the cluster."""
+    s, here, lane = w.step, w.here, w.lane
+    pairs = [vector(w.weights, warp, 2) for warp in range(s.warps)]
+    most = pairs[0][0]
+    for pair in pairs[1:]:
+        most = most.maximum(pair[0])
+    scales = [cute.Scalar(arch.instruction("exp2", pair[0] - most, results=[f32])[0]) for pair in pairs]
+    weight = dot([pair[1] for pair in pairs], scales)
+    read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
+    mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
+    for i in range(0, RANKS, s.warps):
+        to = w.warp + i
+        with cute.when(cute.less(to, RANKS)):
+            w.tell(here.parts, here.rank * FAR + lane * 2, to, layer, *mixed)
+            with cute.when(cute.same(lane, 0)):
+                w.tell(here.parts, here.rank * FAR + HEAD, to, layer, most, weight)
+
+
+def _merge(w: Warps, layer: Any, score: Any) -> None:
+    """8 elements of the head's result by each warp: 4 lanes for each block's part. The new position is in no part."""
+    s, here, lane = w.step, w.here, w.lane
+    source = lane // 4
+    for i in range(0, RANKS, s.warps):
+        eight = w.warp + i
+        with cute.when(cute.less(eight, RANKS)):
+            pair = eight * 4 + lane % 4
+            most, weight = w.words(here.parts, source * FAR + HEAD, 2, layer)
+            mixed = w.words(here.parts, source * FAR + pair * 2, 2, layer)
+            new = w.words(here.told, pair * 2 + 2 * HEAD, 2, layer)
+            top = greatest(most, 16, 8, 4).maximum(score)
+            scale, own = (cute.Scalar(arch.instruction("exp2", one - top, results=[f32])[0]) for one in (most, score))
+            whole = cute.scalar(1.0) / (across(weight * scale, 16, 8, 4) + own)
+            found = [across(value * scale, 16, 8, 4) for value in mixed]
+            with cute.when(cute.same(source, 0)):
+                high, low = split([a.fma(own, b) * whole for a, b in zip(new, found, strict=True)])
+                w.merged[pair], w.merged[pair + WARP] = high, low
+
+
+def _append(w: Warps, layer: Any, keys: Any, values: Any) -> None:
+    """The new key and value to the cache, by the block that has read the positions around them."""
+    s, here = w.step, w.here
+    row = ((layer * s.heads + here.head) * s.positions + w.position) * (HEAD // 2) + w.lane
+    for number, cache in ((1, keys), (2, values)):
+        pair = w.words(here.told, w.lane * 2 + number * HEAD, 2, layer)
+        put(cache, row, [value.to("bf16") for value in pair])

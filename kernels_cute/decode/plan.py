@@ -1,0 +1,92 @@
+"""What a decode step in one kernel is for, and how its work is shared out (step.py has the kernel)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolchain.errors import UsageError
+
+from .lanes import COLUMNS, ROWS
+
+RANKS = 8  # blocks of a cluster
+HEAD = 64  # elements of a head
+WARP = 32
+EPSILON = 1e-5
+FIRST = 3  # slots that are brought before the computing warps have begun
+POINTS = 16  # of a warp in a layer, at which the clock is noted
+NEVER = -1e30  # the score of a position that is not attended to
+LOG2_E = 1.4426950408889634
+FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums, a maximum, a sum of weights
+
+
+@dataclass(frozen=True)
+class Step:
+    """`width`: C. `positions`: of the cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`: of 8
+    blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring. `shared_sum`: the
+    blocks of a cluster add their parts of the MLP up before they are added to the others'. `marks`: a further array
+    (blocks, L, warps + 1, 16) i64 gets the clock of each warp at points of each layer. Raises UsageError."""
+
+    layers: int = 12
+    width: int = 768
+    positions: int = 1024
+    vocabulary: int = 50304
+    clusters: int = 15
+    units: tuple[int, int] = (24, 32)
+    slots: int = 16
+    shared_sum: bool = True
+    marks: bool = False
+
+    def __post_init__(self) -> None:
+        made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
+        if made != 4 * self.width or any(unit % ROWS for unit in self.units):
+            raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
+        if self.width % COLUMNS or self.positions % RANKS or self.vocabulary % ROWS:
+            raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
+
+    @property
+    def heads(self) -> int:
+        return self.width // HEAD
+
+    @property
+    def warps(self) -> int:
+        """That compute."""
+        return self.width // COLUMNS
+
+    @property
+    def threads(self) -> int:
+        return (self.warps + 1) * WARP
+
+    @property
+    def blocks(self) -> int:
+        return self.clusters * RANKS
+
+    @property
+    def span(self) -> int:
+        """Positions of a block."""
+        return self.positions // RANKS
+
+    @property
+    def attended(self) -> list[int]:
+        """Positions in each of a block's slots of keys and values, which hold 4 for each warp."""
+        most = 4 * self.warps
+        return [min(most, self.span - first) for first in range(0, self.span, most)]
+
+    @property
+    def slot(self) -> int:
+        """Elements of a slot."""
+        return ROWS * self.width
+
+    @property
+    def words(self) -> int:
+        """Of sums: two sets, of which a launch uses one and clears the other."""
+        return 2 * self.layers * 2 * self.width
+
+    @property
+    def rounds(self) -> int:
+        """Tiles of the embedding that a block multiplies."""
+        return -(-self.vocabulary // ROWS // self.blocks)
+
+    def steps(self, *, head: bool) -> int:
+        """Slots of a layer."""
+        units = 2 * self.units[0 if head else 1] // ROWS
+        return units + (3 + len(self.attended) + 1 if head else 0)

@@ -1,0 +1,191 @@
+"""A decode step of GPT-2 for one sequence in one launch, for sm_90a: bf16 weights and cache, sums in f32.
+
+Blocks that stay: a cluster of 8 for each head, and others that take a greater part of the MLP. In each of them a warp
+streams what the block will need through a ring of shared memory, in the order in which it is used, far ahead of the
+others (stream.py): 8 rows of a weight, or some keys and values, are a slot. The other warps (warps.py) have 64 columns
+of the residual stream each and walk the layers. What blocks tell each other are words
+(toolchain/cute/nvgpu/words.py), so that no barrier of the grid is needed: all blocks must run at the same time, as
+those of a cooperative launch do.
+
+A layer, with what is waited for:
+1. The sums of the layer before. A block computes 24 rows of q, k and v, and tells the cluster.
+2. q, k and v of the head. A block attends to its part of the positions, and tells the cluster.
+3. Those parts. A block projects its head to C / 8 columns, and adds them to the residual's sums (attention.py).
+4. The sums of the projections. A block computes some hidden units, their part of the MLP's second product, which the
+   cluster adds up, and adds that to the next sums (mlp.py).
+
+docs/one-kernel.md has times and reasons. The norms are folded into the weights (gpt/fold.py); the last one is not.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import f32, i32
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+
+from .attention import attention
+from .block import Here, as_number, as_scalar, element_address
+from .lanes import ROWS, WARP, dot, has_row, vector
+from .mlp import mlp
+from .plan import EPSILON, FAR, HEAD, RANKS, Step
+from .stream import Producer
+from .warps import Warps
+
+
+def parameters(step: Step) -> list[cute.Parameter]:
+    """Weights and biases; keys and values; the last norm; token and position, launches; sums; logits, errors. All in
+    one dimension, in the order of the layers: `decode_step` says how each lies."""
+    half, whole = cute.Array("bf16", rank=1), cute.Array("f32", rank=1)
+    number, words = cute.Array("i32", rank=1), cute.Array("i64", rank=1)
+    return [*[half] * 14, *[number] * 2, words, whole, number, *[words] * step.marks]
+
+
+def decode_step(step: Step | None = None, name: str = "decode_step") -> cute.Kernel:
+    """The kernel. Its arrays, each flat:
+
+    `qkv` (L, 3, C, C) and `fc` (L, 4C, C): a row for each output; `proj` (L, H, 8, C / 8, 64): for each head the
+    outputs of each block of its cluster; `out` (L, 4C, C): a row for each hidden unit; biases as their outputs;
+    `tokens` (V, C), `places` (P, C); `keys`, `values` (L, H, P, 64); `state`: token, position; `launches` (blocks): 0
+    at first; `sums` (2, L, 2, C): 0 at first; `errors` (blocks, warps): not 0 where a word did not come.
+    """
+    s = step or Step()
+
+    @cute.kernel(*parameters(s), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
+    def kernel(
+        qkv: Any, proj: Any, fc: Any, out: Any, qkv_bias: Any, proj_bias: Any, fc_bias: Any, out_bias: Any,
+        tokens: Any, places: Any, keys: Any, values: Any, gain: Any, shift: Any, state: Any, launches: Any,
+        sums: Any, logits: Any, errors: Any, *marks: Any,
+    ) -> None:  # fmt: skip
+        here = Here(s, *marks)
+        weights = {"qkv": qkv, "proj": proj, "fc": fc, "out": out}
+        with cute.when(cute.same(here.warp, s.warps)):
+            Producer(here, weights, tokens, keys, values).run()
+        with cute.when(cute.less(here.warp, s.warps)):
+            biases = {"qkv": qkv_bias, "proj": proj_bias, "fc": fc_bias, "out": out_bias}
+            w = Warps(here, biases, sums, state, launches)
+            start(w, tokens, places)
+            for layer in cute.range_(s.layers):
+                walk_layer(w, layer, keys, values)
+            logits_of(w, gain, shift, logits)
+            end(w, errors)
+
+    return kernel
+
+
+def start(w: Warps, tokens: Any, places: Any) -> None:
+    """Clears words, meets the cluster, and adds the embeddings, less their mean."""
+    s, here, thread = w.step, w.here, w.warp * WARP + w.lane
+    for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, RANKS * here.apart)):
+        w.clear(words, thread, s.warps * WARP, count, 0)
+    cute.fill(w.late, cute.scalar(0, i32))
+    cute.fill(w.qkv_bias, 0.0)
+    cute.fill(w.fc_bias, 0.0)
+    fetch(w, 0)
+    arch.instruction("cluster.arrive", atom="release")
+    row, place = w.token * (s.width // 2), w.position * (s.width // 2)
+    made = [
+        a.to("f32") + b.to("f32")
+        for a, b in zip(vector(tokens, row + w.own, 2), vector(places, place + w.own, 2), strict=True)
+    ]
+    arch.instruction("cluster.wait")
+    each, half = s.blocks * s.warps * WARP, s.words // 2
+    w.clear(w.sums, here.block * (s.warps * WARP) + thread, each, half, (1 - w.set) * half)
+    read_ahead(w, 0)
+    mean = w.whole(made[0] + made[1], 0) * (1.0 / s.width)
+    arch.instruction("warp_sync")
+    with cute.when(cute.same(w.lane, 0)):
+        here.begun.arrive(0)
+    for i in range(2):
+        w.x[i] = made[i] - mean
+
+
+def read_ahead(w: Warps, layer: Any) -> None:
+    """Reads a layer's biases of q, k and v."""
+    here, lane = w.here, w.lane
+    row = (lane // ROWS).minimum(2) * w.step.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
+    with cute.when(here.with_head):
+        w.qkv_bias[0] = w.bias("qkv", layer, row)[0]
+
+
+def read_units(w: Warps, layer: Any, *, head: bool) -> None:
+    """Reads a layer's biases of the block's hidden units."""
+    units = w.step.units[0 if head else 1]
+    for batch in range(0, units, WARP):
+        unit = w.here.first_unit(head=head) + (w.lane + batch).minimum(units - 1)
+        w.fc_bias[batch // WARP] = w.bias("fc", layer, unit)[0]
+
+
+def fetch(w: Warps, layer: Any) -> None:
+    """Brings a layer's sums into the L2 cache, which the weights have pushed them out of: a line for each block."""
+    s, lines = w.step, 2 * w.step.width // 16
+    for first in range(0, lines, s.blocks):
+        line = w.here.block + first
+        with cute.when(cute.both(cute.less(line, lines), cute.same(w.warp * WARP + w.lane, 0))):
+            arch.instruction("prefetch", element_address(w.sums, w.column(layer, 0, line * 16)))
+
+
+def walk_layer(w: Warps, layer: Any, keys: Any, values: Any) -> None:
+    """A layer: attention in the blocks with a head, and the MLP in all."""
+    s, here = w.step, w.here
+    fetch(w, (layer + 1).minimum(s.layers - 1))
+    w.here.mark(layer, 0)
+    # All biases are read here, far from the next wait for sums: a warp's loads come back in their order.
+    qkv_bias = w.qkv_bias[0]
+    read_ahead(w, (layer + 1).minimum(s.layers - 1))
+    here.either(partial(read_units, w, layer))
+    bias = w.bias("proj", layer, w.own, 2)
+    more = w.bias("out", layer, w.own, 2)
+    with cute.when(here.with_head):
+        attention(w, layer, qkv_bias, keys, values)
+    for i, value in enumerate(w.sum(layer, 0, s.heads)):
+        w.x[i] = w.x[i] + value + bias[i]
+    w.here.mark(layer, 11)
+    here.either(partial(mlp, w, layer))
+    for i, value in enumerate(w.sum(layer, 1, s.clusters if s.shared_sum else s.blocks)):
+        w.x[i] = w.x[i] + value + more[i]
+    w.here.mark(layer, 15)
+
+
+def logits_of(w: Warps, gain: Any, shift: Any, logits: Any) -> None:
+    """The last norm, and the products with the embedding: 4 tiles of each round, which a warp adds up."""
+    s, here, lane = w.step, w.here, w.lane
+    weights, biases = vector(gain, w.own, 2), vector(shift, w.own, 2)
+    mean = w.whole(dot([w.x[0], w.x[1]], [w.x[0], w.x[1]]), 1) * (1.0 / s.width)
+    scale = cute.Scalar(arch.instruction("rsqrt", mean + EPSILON, results=[f32])[0])
+    made = [(w.x[i] * scale).fma(weights[i].to("f32"), biases[i].to("f32")) for i in range(2)]
+    columns, tiles = w.operand(made), s.vocabulary // ROWS
+    before = cute.make_fragment(1, "i32")
+
+    def count(*, head: bool) -> None:
+        before[0] = as_scalar(s.layers * s.steps(head=head))
+
+    here.either(count)
+    first = as_number(before[0])
+    held = cute.make_fragment(4, "f32")
+    for step in cute.range_(-(-s.rounds // 4)):
+        cute.fill(held, 0.0)
+        for i in range(4):
+            with cute.when(cute.less((step * 4 + i) * s.blocks + here.block, tiles)):
+                held[i] = w.tiles(first + step * 4 + i, 1, columns)[0]
+        with cute.when(has_row(lane)):
+            for i in range(4):
+                w.saved[w.row_place(step % 2, 0, w.warp) + i * ROWS + lane // 4] = held[i]
+        w.meet()
+        tile = (step * 4 + lane // ROWS) * s.blocks + here.block
+        with cute.when(cute.both(cute.same(step % s.warps, w.warp), cute.less(tile, tiles))):
+            logits[tile * ROWS + lane % ROWS] = w.row_total(step % 2, 0, lane)
+
+
+def end(w: Warps, errors: Any) -> None:
+    """Blocks of a cluster end together, as they write to each other's shared memory; then says what was late."""
+    s, here = w.step, w.here
+    arch.instruction("cluster.arrive", atom="release")
+    arch.instruction("cluster.wait")
+    with cute.when(cute.same(w.lane, 0)):
+        errors[here.block * s.warps + w.warp] = w.late[0]
+        with cute.when(cute.same(w.warp, 0)):
+            w.launches[here.block] = as_scalar(w.launch + 1)
