@@ -323,6 +323,7 @@ CASES: tuple[Case, ...] = (
             _case(op, "odd: several steps and a remainder", N=5, C=3001),
             _case(op, "aligned, several steps", N=5, C=1040),
             _case(op, "GPT-2, odd rows", N=101, C=768),
+            _case(op, "GPT-2's hidden layer, odd rows", N=33, C=3072),
         )
     ),
     *(
@@ -443,6 +444,14 @@ CASES: tuple[Case, ...] = (
         D=64,
     ),
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
+    _case("attention_to_f8", "one query, one key", B=1, T=1, S=1, H=2, D=32),
+    _case("attention_to_f8", "several key tiles and a remainder", B=2, T=100, S=100, H=3, D=32),
+    _case("attention_to_f8", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
+    _case("attention_to_f8", "more than 256 queries", B=2, T=300, S=300, H=2, D=64),
+    _case("attention_to_f8", "weights that overflow at first", towering=True, B=1, T=300, S=300, H=2, D=64),
+    _case("attention_to_f8", "the widest head", B=1, T=130, S=130, H=1, D=128),
+    *(_case("attention_to_f8", ELEMENTS, misaligned=True, B=1, T=70, S=75, H=2, D=d) for d in (32, 64, 128)),
+    _case("attention_to_f8", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
     _case("gelu", "each block takes several rows, and some are left over", M=1025, N=72),

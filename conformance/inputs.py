@@ -226,7 +226,9 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values *= np.linspace(0.25, 3.0, shape[0] * shape[1]).reshape(*shape[:2], 1, 1)
         case "grouped_attention", ("q" | "k"):
             values *= _ramp(shape[1], 0.5, 3.0).reshape(shape[1], *(1,) * (len(shape) - 2))
-        case "attention", ("q" | "k"):
+        case "attention_to_f8", "v":
+            values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (("attention" | "attention_to_f8"), ("q" | "k")):
             values *= _ramp(shape[1], 0.5, 3.0)
             if case.towering and name == "k":
                 values[:, 5] *= 30.0

@@ -304,7 +304,7 @@ def arrange(
     k and v as slices of one buffer. `make` allocates."""
     place = partial(_misaligned, make) if case.misaligned else make
     buffers = {name: place(*array) for name, array in arrays.items()}
-    if case.op == "attention" and case.dims["T"] == case.dims["S"] and not case.misaligned:
+    if case.op in ("attention", "attention_to_f8") and case.dims["T"] == case.dims["S"] and not case.misaligned:
         (batch, length, heads, size), dtype = arrays["q"]
         qkv = make((batch, length, 3, heads, size), dtype)  # the layout that the model uses
         buffers |= {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}

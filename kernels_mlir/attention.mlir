@@ -12,10 +12,14 @@ sizes BT = 64, BS = 64, D = 64, GROUP = 8
 !q_part = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !batch>
 !kv_part = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !batch>
 !out_part = !cuda_tile.partition_view<tile=(1xBTx1xD), !batch>
+!f8_batch = !cuda_tile.tensor_view<?x?x?x?xf8E4M3FN, strides=[?,?,?,1]>
+!f8_part = !cuda_tile.partition_view<tile=(1xBTx1xD), !f8_batch>
 !q_tile = !cuda_tile.tile<1xBTx1xDxT>
+!f8_tile = !cuda_tile.tile<1xBTx1xDxf8E4M3FN>
 !kv_tile = !cuda_tile.tile<1xBSx1xDxT>
 
 !q = !cuda_tile.tile<BTxDxT>
+!f8 = !cuda_tile.tile<BTxDxf8E4M3FN>
 !kv = !cuda_tile.tile<BSxDxT>
 !kv_turned = !cuda_tile.tile<DxBSxT>
 !scores = !cuda_tile.tile<BTxBSxf32>
@@ -146,13 +150,13 @@ fragment @masked_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int,
 // and the keys and values of so many heads fit the L2 cache. Blocks past the last sequence have no steps: what they read is
 // zero, what they write is dropped.
 //
-// The holes: `unmasked` counts the keys that need no mask; `walk` makes each query's sum of weights and weighted sum of
-// values.
+// The holes: `setup` makes the view of out; `unmasked` counts the keys that need no mask; `walk` makes each query's sum of weights
+// and weighted sum of values; `store_tile` stores a tile of the result.
 skeleton @attention {
   %q_tiles = make_partition_view %q_view : !q_part
   %k_tiles = make_partition_view %k_view : !kv_part
   %v_tiles = make_partition_view %v_view : !kv_part
-  %out_tiles = make_partition_view %out_view : !out_part
+  hole @setup
   %h, %in_group, %turn_of_group = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
@@ -207,14 +211,24 @@ skeleton @attention {
   %inverse = divf %unit, %sum : !column
   %inverse_full = broadcast %inverse : !column -> !acc
   %mean = mulf %acc, %inverse_full : !acc
-  %result = ftof %mean : !acc -> !q
-  %out_tile = reshape %result : !q -> !q_tile
-  %stored = store_view_tko weak %out_tile, %out_tiles[%b, %i, %h, %zero] : !q_tile, !out_part, !int -> token
+  hole @store_tile(%mean, %b, %i, %h, %zero)
   return
 }
 
+fragment @store_mean(%mean: !acc, %tiles: !out_part, %b: !int, %i: !int, %h: !int, %zero: !int) {
+  %result = ftof %mean : !acc -> !q
+  %out_tile = reshape %result : !q -> !q_tile
+  %stored = store_view_tko weak %out_tile, %tiles[%b, %i, %h, %zero] : !q_tile, !out_part, !int -> token
+}
+
+fragment @store_mean_in_f8(%mean: !acc, %tiles: !f8_part, %b: !int, %i: !int, %h: !int, %zero: !int) {
+  %result = ftof %mean : !acc -> !f8
+  %out_tile = reshape %result : !f8 -> !f8_tile
+  %stored = store_view_tko weak %out_tile, %tiles[%b, %i, %h, %zero] : !f8_tile, !f8_part, !int -> token
+}
+
 // First the tiles that all queries of the block see, then those that the causal mask cuts
-kernel @attention op = attention, skeleton = @attention {
+skeleton @attention_online, skeleton = @attention {
   @unmasked(%first, %seen_by_first) { yield %seen_by_first : !int }
   @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
       %max_start, %sum_start, %acc_start) {
@@ -231,7 +245,7 @@ kernel @attention op = attention, skeleton = @attention {
 // of these is kept for all other tiles: no step has to find a maximum, to rescale, or to wait for another step. Any maximum
 // gives the same quotient unless something overflows; then the block begins again, with the online softmax for all tiles.
 // Weights in f16 would overflow early: not for f16.
-kernel @attention_fixed_max op = attention, skeleton = @attention {
+skeleton @attention_anchored, skeleton = @attention {
   // Without the tile of the first query's own key: each query has a key in that one.
   @unmasked(%first, %seen_by_first) { yield %first : !int }
   @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
@@ -275,6 +289,27 @@ kernel @attention_fixed_max op = attention, skeleton = @attention {
     }
     yield %sum, %acc : !column, !acc
   }
+}
+
+kernel @attention op = attention, skeleton = @attention_online {
+  @setup { %out_tiles = make_partition_view %out_view : !out_part }
+  @store_tile(%mean, %b, %i, %h, %zero) { call @store_mean(%mean, %out_tiles, %b, %i, %h, %zero) }
+}
+
+kernel @attention_fixed_max op = attention, skeleton = @attention_anchored {
+  @setup { %out_tiles = make_partition_view %out_view : !out_part }
+  @store_tile(%mean, %b, %i, %h, %zero) { call @store_mean(%mean, %out_tiles, %b, %i, %h, %zero) }
+}
+
+// The same with a result in 8 bits
+kernel @attention_to_f8 op = attention_to_f8, skeleton = @attention_online {
+  @setup { %out_tiles = make_partition_view %out_view : !f8_part }
+  @store_tile(%mean, %b, %i, %h, %zero) { call @store_mean_in_f8(%mean, %out_tiles, %b, %i, %h, %zero) }
+}
+
+kernel @attention_to_f8_fixed_max op = attention_to_f8, skeleton = @attention_anchored {
+  @setup { %out_tiles = make_partition_view %out_view : !f8_part }
+  @store_tile(%mean, %b, %i, %h, %zero) { call @store_mean_in_f8(%mean, %out_tiles, %b, %i, %h, %zero) }
 }
 
 // Whether the sums are finite and below 2^120, which is less than the range of bf16 and f32: scores may be 83 above the

@@ -132,11 +132,16 @@ fragment @from_first(%tiles: !in_part, %n: !int, %j: !int, %first: !stat_1) -> !
   yield %difference : !f32
 }
 
-fragment @norm_part(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weight: !f32, %bias: !f32, %tiles: !out_part,
-    %n: !int, %j: !int) {
+fragment @norm_of(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weight: !f32, %bias: !f32) -> !f32 {
   %means = broadcast %mean : !stat_1 -> !f32
   %deviation = subf %difference, %means : !f32
   %scaled = call @normed(%deviation, %inverse, %weight, %bias)
+  yield %scaled : !f32
+}
+
+fragment @norm_part(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weight: !f32, %bias: !f32, %tiles: !out_part,
+    %n: !int, %j: !int) {
+  %scaled = call @norm_of(%difference, %mean, %inverse, %weight, %bias)
   call @store_rows(%scaled, %tiles, %n, %j)
 }
 
@@ -190,9 +195,10 @@ kernel @layernorm_single_pass op = layernorm, skeleton = @resident_norm {
   }
 }
 
-// As layernorm_single_pass, for rows of just BC + BR columns in two tiles: GPT-2's 768 columns are no power of two. BC is a
-// multiple of BR. Without columns that are not there two rows fit one warp, in which no sum waits for another warp's.
-kernel @layernorm_two_tiles op = layernorm {
+// For rows of just BC + BR columns in two tiles: GPT-2's 768 columns are no power of two. BC is a multiple of BR. Without
+// columns that are not there two rows fit one warp, in which no sum waits for another warp's. Mean and variance in one pass. The
+// holes: `setup` makes views of out; `norm` makes and stores the results of the differences from each row's first element.
+skeleton @norm_in_two_tiles {
   %x_left = make_partition_view %x_view : !in_part
   %x_right = make_partition_view %x_view : !right_in
   %x_firsts = make_partition_view %x_view : !first_part
@@ -200,8 +206,7 @@ kernel @layernorm_two_tiles op = layernorm {
   %w_right = make_partition_view %weight_view : !right_vector
   %b_left = make_partition_view %bias_view : !vector_part
   %b_right = make_partition_view %bias_view : !right_vector
-  %out_left = make_partition_view %out_view : !out_part
-  %out_right = make_partition_view %out_view : !right_out
+  hole @setup
   %n, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
   %BC = constant <i32: BC> : !int
@@ -227,9 +232,20 @@ kernel @layernorm_two_tiles op = layernorm {
   %sum = addf %sum_left, %sum_right : !stat
   %square_sum = addf %square_left, %square_right : !stat
   %mean, %inverse = call @one_pass(%sum, %square_sum, %C, %eps)
-  call @norm_part(%difference_left, %mean, %inverse, %weight_left, %bias_left, %out_left, %n, %zero)
-  call @norm_part<BC = BR>(%difference_right, %mean, %inverse, %weight_right, %bias_right, %out_right, %n, %right)
+  hole @norm(%difference_left, %difference_right, %mean, %inverse, %weight_left, %weight_right, %bias_left, %bias_right, %n,
+      %zero, %right)
   return
+}
+
+kernel @layernorm_two_tiles op = layernorm, skeleton = @norm_in_two_tiles {
+  @setup {
+    %out_left = make_partition_view %out_view : !out_part
+    %out_right = make_partition_view %out_view : !right_out
+  }
+  @norm(%left, %right, %mean, %inverse, %weight_left, %weight_right, %bias_left, %bias_right, %n, %zero, %place) {
+    call @norm_part(%left, %mean, %inverse, %weight_left, %bias_left, %out_left, %n, %zero)
+    call @norm_part<BC = BR>(%right, %mean, %inverse, %weight_right, %bias_right, %out_right, %n, %place)
+  }
 }
 
 // x = x + bias + sum of partial over its parts, out = layernorm(x). One block makes one row of at most BC columns, which stays

@@ -2,12 +2,17 @@
 
 include "layernorm.mlir"
 
+!right_f32 = !cuda_tile.tile<RxBRxf32>
+!right_tile = !cuda_tile.tile<RxBRxT>
+
 !rounded_part = !cuda_tile.partition_view<tile=(RxBC), !f8_rows>
 !f8_rows = !cuda_tile.tensor_view<?x?xf8E4M3FN, strides=[?,1]>
 !scales_part = !cuda_tile.partition_view<tile=(R), !scales>
 !scales = !cuda_tile.tensor_view<?xf32, strides=[1]>
 !rounded = !cuda_tile.tile<RxBCxf8E4M3FN>
+!right_rounded = !cuda_tile.partition_view<tile=(RxBR), !f8_rows>
 !whole_part = !cuda_tile.partition_view<tile=(RxBC), !i8_rows>
+!right_whole = !cuda_tile.partition_view<tile=(RxBR), !i8_rows>
 !i8_rows = !cuda_tile.tensor_view<?x?xi8, strides=[?,1]>
 !whole = !cuda_tile.tile<RxBCxi8>
 
@@ -214,4 +219,100 @@ kernel @layernorm_i8 op = layernorm_i8, skeleton = @rounding_layernorm {
     %scales_tiles = make_partition_view %scales_view : !scales_part
   }
   @store(%result, %n) { call @store_rows_whole(%result, %out_tiles, %scales_tiles, %n) }
+}
+
+// Rows of just BC + BR columns in two tiles, as layernorm_two_tiles
+fragment @larger_of_both(%left: !f32, %right: !right_f32) -> !stat {
+  %of_left = call @largest_in_rows(%left)
+  %of_right = call @largest_in_rows<BC = BR>(%right)
+  %largest = maxf %of_left, %of_right propagate_nan : !stat
+  yield %largest : !stat
+}
+
+fragment @store_two_rounded(%left: !f32, %right: !right_f32, %tiles: !rounded_part, %right_tiles: !right_rounded,
+    %scales_tiles: !scales_part, %m: !int, %place: !int) {
+  %zero = constant <i32: 0> : !int
+  %largest = call @larger_of_both(%left, %right)
+  %scale = call @scale_for(%largest)
+  %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
+  %inverse = call @inverse_of(%scale)
+  call @store_rounded(%left, %inverse, %tiles, %m, %zero)
+  call @store_rounded<BC = BR>(%right, %inverse, %right_tiles, %m, %place)
+}
+
+fragment @store_two_whole(%left: !f32, %right: !right_f32, %tiles: !whole_part, %right_tiles: !right_whole,
+    %scales_tiles: !scales_part, %m: !int, %place: !int) {
+  %zero = constant <i32: 0> : !int
+  %largest = call @larger_of_both(%left, %right)
+  %scale = call @scale_for_i8(%largest)
+  %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
+  %inverse = call @inverse_of(%scale)
+  call @store_whole(%left, %inverse, %tiles, %m, %zero)
+  call @store_whole<BC = BR>(%right, %inverse, %right_tiles, %m, %place)
+}
+
+// The holes: `setup` makes views of out; `store` stores the rows.
+skeleton @rounding_two_tiles {
+  %x_left = make_partition_view %x_view : !in_part
+  %x_right = make_partition_view %x_view : !right_in
+  hole @setup
+  %m, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %BC = constant <i32: BC> : !int
+  %BR = constant <i32: BR> : !int
+  %place = divi %BC, %BR signed : !int
+  %left_tile = call @load_rows(%x_left, %m, %zero)
+  %right_tile = call @load_rows<BC = BR>(%x_right, %m, %place)
+  %left = ftof %left_tile : !rows -> !f32
+  %right = ftof %right_tile : !right_tile -> !right_f32
+  hole @store(%left, %right, %m, %place)
+  return
+}
+
+kernel @quantize_rows_two_tiles op = quantize_rows, skeleton = @rounding_two_tiles {
+  @setup {
+    %out_left = make_partition_view %out_view : !rounded_part
+    %out_right = make_partition_view %out_view : !right_rounded
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%left, %right, %m, %place) {
+    call @store_two_rounded(%left, %right, %out_left, %out_right, %scales_tiles, %m, %place)
+  }
+}
+
+kernel @layernorm_f8_two_tiles op = layernorm_f8, skeleton = @norm_in_two_tiles {
+  @setup {
+    %out_left = make_partition_view %out_view : !rounded_part
+    %out_right = make_partition_view %out_view : !right_rounded
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @norm(%left, %right, %mean, %inverse, %weight_left, %weight_right, %bias_left, %bias_right, %n, %zero, %place) {
+    %normed_left = call @norm_of(%left, %mean, %inverse, %weight_left, %bias_left)
+    %normed_right = call @norm_of<BC = BR>(%right, %mean, %inverse, %weight_right, %bias_right)
+    call @store_two_rounded(%normed_left, %normed_right, %out_left, %out_right, %scales_tiles, %n, %place)
+  }
+}
+
+kernel @quantize_rows_i8_two_tiles op = quantize_rows_i8, skeleton = @rounding_two_tiles {
+  @setup {
+    %out_left = make_partition_view %out_view : !whole_part
+    %out_right = make_partition_view %out_view : !right_whole
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%left, %right, %m, %place) {
+    call @store_two_whole(%left, %right, %out_left, %out_right, %scales_tiles, %m, %place)
+  }
+}
+
+kernel @layernorm_i8_two_tiles op = layernorm_i8, skeleton = @norm_in_two_tiles {
+  @setup {
+    %out_left = make_partition_view %out_view : !whole_part
+    %out_right = make_partition_view %out_view : !right_whole
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @norm(%left, %right, %mean, %inverse, %weight_left, %weight_right, %bias_left, %bias_right, %n, %zero, %place) {
+    %normed_left = call @norm_of(%left, %mean, %inverse, %weight_left, %bias_left)
+    %normed_right = call @norm_of<BC = BR>(%right, %mean, %inverse, %weight_right, %bias_right)
+    call @store_two_whole(%normed_left, %normed_right, %out_left, %out_right, %scales_tiles, %n, %place)
+  }
 }

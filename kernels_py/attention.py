@@ -97,8 +97,7 @@ def store_span(partial, stats, b, h, z, acc, maximum, total, shape, D):
     ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
 
 
-@ct.kernel
-def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+def flash(q, k, v, out, scale, D, BT, BS, GROUP, TF32):
     """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all
     its queries see, then those that the causal mask cuts."""
     h, b, i, first, there = block(q, k, BT, GROUP)
@@ -121,6 +120,17 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
         queries, k, v, b, h, first, whole, steps, scale_log2, maximum, total, acc, BS, D, True, TF32
     )  # fmt: skip
     ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
+
+
+@ct.kernel
+def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+    flash(q, k, v, out, scale, D, BT, BS, GROUP, TF32)
+
+
+@ct.kernel
+def attention_to_f8(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt):
+    """The same with a result in 8 bits"""
+    flash(q, k, v, out, scale, D, BT, BS, GROUP, False)
 
 
 @ct.kernel

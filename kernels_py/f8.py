@@ -8,7 +8,14 @@ import cuda.tile as ct
 
 from .layernorm import block
 from .products import Int, add_residual, gelu_of_value, load, store_directly
-from .scaled import persistent_scaled, round_norm, round_rows, round_whole_rows
+from .scaled import (
+    persistent_scaled,
+    round_norm,
+    round_norm_in_two,
+    round_rows,
+    round_rows_in_two,
+    round_whole_rows,
+)
 
 LARGEST = 448.0  # of f8E4M3FN
 
@@ -35,6 +42,16 @@ def quantize_rows_resident(x, out, scales, R: Int, BC: Int):
 
 
 @ct.kernel
+def quantize_rows_two_tiles(x, out, scales, R: Int, BC: Int, BR: Int):
+    """The same of R rows of BC + BR columns"""
+
+    def store_tile(m, n, value):
+        store_directly(out, (m, n), value)
+
+    round_rows_in_two(x, scales, R, BC, BR, LARGEST, store_tile)
+
+
+@ct.kernel
 def layernorm_f8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
     """layernorm of R rows of at most BC columns, and the rounding of its result"""
 
@@ -42,6 +59,16 @@ def layernorm_f8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
         store_directly(out, (m, n), value)
 
     round_norm(x, weight, bias, scales, eps, R, BC, LARGEST, store_tile)
+
+
+@ct.kernel
+def layernorm_f8_two_tiles(x, weight, bias, out, scales, eps, R: Int, BC: Int, BR: Int):
+    """The same of R rows of BC + BR columns"""
+
+    def store_tile(m, n, value):
+        store_directly(out, (m, n), value)
+
+    round_norm_in_two(x, weight, bias, scales, eps, R, BC, BR, LARGEST, store_tile)
 
 
 def f8_run(x, weight, m, n, first, end, BM, BN, BK):

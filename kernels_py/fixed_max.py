@@ -12,8 +12,7 @@ ConstBool = ct.Constant[bool]
 MOST = 2.0**120
 
 
-@ct.kernel
-def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+def anchored(q, k, v, out, scale, D, BT, BS, GROUP, TF32):
     """Flash attention whose key tiles that the causal mask cuts come first, with the online softmax. Their maximum is
     each query's anchor: the scores of all other tiles are taken relative to it, so that these need no maximum and
     rescale nothing, and no step waits for another's. Any anchor gives the same quotient unless something overflows; the
@@ -50,3 +49,14 @@ def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: Cons
             queries, k, v, b, h, first, 0, steps, scale_log2, lowest, nothing, empty, BS, D, False, TF32
         )  # fmt: skip
     ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
+
+
+@ct.kernel
+def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+    anchored(q, k, v, out, scale, D, BT, BS, GROUP, TF32)
+
+
+@ct.kernel
+def attention_to_f8_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt):
+    """The same with a result in 8 bits"""
+    anchored(q, k, v, out, scale, D, BT, BS, GROUP, False)

@@ -6,7 +6,14 @@ import cuda.tile as ct
 
 from .layernorm import block
 from .products import Int, add_residual, gelu_of_value, load, store_directly
-from .scaled import persistent_scaled, round_norm, round_rows, round_whole_rows
+from .scaled import (
+    persistent_scaled,
+    round_norm,
+    round_norm_in_two,
+    round_rows,
+    round_rows_in_two,
+    round_whole_rows,
+)
 
 LARGEST = 127.0
 LARGE = 12582912.0  # 1.5 * 2^23: beyond it an f32 has no fraction
@@ -40,6 +47,16 @@ def quantize_rows_i8_resident(x, out, scales, R: Int, BC: Int):
 
 
 @ct.kernel
+def quantize_rows_i8_two_tiles(x, out, scales, R: Int, BC: Int, BR: Int):
+    """The same of R rows of BC + BR columns"""
+
+    def store_tile(m, n, value):
+        store_directly(out, (m, n), nearest(value))
+
+    round_rows_in_two(x, scales, R, BC, BR, LARGEST, store_tile)
+
+
+@ct.kernel
 def layernorm_i8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
     """layernorm of R rows of at most BC columns, and the rounding of its result"""
 
@@ -47,6 +64,16 @@ def layernorm_i8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
         store_directly(out, (m, n), nearest(value))
 
     round_norm(x, weight, bias, scales, eps, R, BC, LARGEST, store_tile)
+
+
+@ct.kernel
+def layernorm_i8_two_tiles(x, weight, bias, out, scales, eps, R: Int, BC: Int, BR: Int):
+    """The same of R rows of BC + BR columns"""
+
+    def store_tile(m, n, value):
+        store_directly(out, (m, n), nearest(value))
+
+    round_norm_in_two(x, weight, bias, scales, eps, R, BC, BR, LARGEST, store_tile)
 
 
 def persistent_i8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue):

@@ -109,12 +109,10 @@ def sums(value):
     return ct.reduce((value, value * value), 1, add_both, (0.0, 0.0), keepdims=True)
 
 
-@ct.kernel
-def layernorm_two_tiles(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
-    """layernorm_single_pass for rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a
-    multiple of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another
-    warp's."""
-    n, right = ct.bid(0), BC // BR
+def norm_of_two_tiles(x, weight, bias, eps, n, right, R, BC, BR):
+    """What norms block n of rows of BC + BR columns, in these two parts: of each the differences from each row's first
+    element, the gain and the shift; then the mean of the differences, and the inverse of the standard deviation. All in
+    one pass, as layernorm_single_pass. The right part begins `right` times its width from the first column."""
     gain, shift = part(weight, 0, BC), part(bias, 0, BC)
     gain_right, shift_right = part(weight, right, BR), part(bias, right, BR)
     ct.grid_dependency_control_wait()
@@ -123,10 +121,25 @@ def layernorm_two_tiles(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR
     (total, squares), (rest_total, rest_squares) = sums(left), sums(rest)
     mean = (total + rest_total) / x.shape[1]
     variance = ct.maximum((squares + rest_squares) / x.shape[1] - mean * mean, 0.0)
-    inverse = ct.rsqrt(variance + eps)
-    result = (left - mean) * inverse * gain + shift
+    return (left, gain, shift), (rest, gain_right, shift_right), mean, ct.rsqrt(variance + eps)
+
+
+def normed_tile(tile, mean, inverse):
+    """The norm of one of these parts."""
+    difference, gain, shift = tile
+    return (difference - mean) * inverse * gain + shift
+
+
+@ct.kernel
+def layernorm_two_tiles(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
+    """layernorm_single_pass for rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a
+    multiple of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another
+    warp's."""
+    n, right = ct.bid(0), BC // BR
+    left, rest, mean, inverse = norm_of_two_tiles(x, weight, bias, eps, n, right, R, BC, BR)
+    result = normed_tile(left, mean, inverse)
     ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
-    result_right = (rest - mean) * inverse * gain_right + shift_right
+    result_right = normed_tile(rest, mean, inverse)
     ct.store(out, index=(n, right), tile=result_right.astype(out.dtype), allow_tma=False)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .layernorm import block, normed, vector
+from .layernorm import block, norm_of_two_tiles, normed, normed_tile, rows_part, vector
 from .products import bias_rows, load, load_bias, store, tile_place
 
 LEAST_SCALE = 2.0**-126  # the smallest normal f32: of a row of zeros
@@ -32,6 +32,11 @@ def scale_within(largest, most):
     return ct.maximum(largest / most, LEAST_SCALE, propagate_nan=True)
 
 
+def largest_of(value):
+    """The largest magnitude of each row, (R, 1)."""
+    return ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True)
+
+
 def round_rows(x, scales, R, BC, most, store_tile):
     """Rows of any width. One block makes R rows, in steps of BC columns: first their largest magnitude, then the
     quotients, which `store_tile(m, n, value)` rounds."""
@@ -40,7 +45,7 @@ def round_rows(x, scales, R, BC, most, store_tile):
     largest = ct.zeros((R, 1), ct.float32)
     for n in range(steps):
         value = load(x, (m, n), (R, BC)).astype(ct.float32)
-        largest = ct.maximum(largest, ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True), propagate_nan=True)
+        largest = ct.maximum(largest, largest_of(value), propagate_nan=True)
     scale = scale_within(largest, most)
     ct.store(scales, index=(m,), tile=scale.reshape((R,)))
     inverse = 1.0 / scale
@@ -52,7 +57,7 @@ def round_rows(x, scales, R, BC, most, store_tile):
 def round_whole_rows(value, scales, m, most, store_tile):
     """Whole rows: their scales, and the rows divided by them. One division a row, as a division of each element is a
     call that takes longer than all the rest."""
-    scale = scale_within(ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True), most)
+    scale = scale_within(largest_of(value), most)
     ct.store(scales, index=(m,), tile=scale.reshape((scale.shape[0],)))
     store_tile(m, 0, value * (1.0 / scale))
 
@@ -64,3 +69,26 @@ def round_norm(x, weight, bias, scales, eps, R, BC, most, store_tile):
     ct.grid_dependency_control_wait()
     result = normed(block(x, n, R, BC), gain, shift, x.shape[1], eps)
     round_whole_rows(result, scales, n, most, store_tile)
+
+
+def round_two_tiles(left, right, scales, m, place, most, store_tile):
+    """round_whole_rows of rows in two parts, the right one `place` times its width from their beginning."""
+    scale = scale_within(ct.maximum(largest_of(left), largest_of(right), propagate_nan=True), most)
+    ct.store(scales, index=(m,), tile=scale.reshape((scale.shape[0],)))
+    inverse = 1.0 / scale
+    store_tile(m, 0, left * inverse)
+    store_tile(m, place, right * inverse)
+
+
+def round_rows_in_two(x, scales, R, BC, BR, most, store_tile):
+    """Rows of BC + BR columns, in these two parts: GPT-2's 768 and 3072 are no powers of two."""
+    m, right = ct.bid(0), BC // BR
+    round_two_tiles(rows_part(x, m, 0, R, BC), rows_part(x, m, right, R, BR), scales, m, right, most, store_tile)
+
+
+def round_norm_in_two(x, weight, bias, scales, eps, R, BC, BR, most, store_tile):
+    """round_norm of such rows, with one pass for mean and variance"""
+    n, place = ct.bid(0), BC // BR
+    left, right, mean, inverse = norm_of_two_tiles(x, weight, bias, eps, n, place, R, BC, BR)
+    left, right = normed_tile(left, mean, inverse), normed_tile(right, mean, inverse)
+    round_two_tiles(left, right, scales, n, place, most, store_tile)

@@ -277,6 +277,11 @@ def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Arra
     return out
 
 
+def attention_to_f8(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
+    made = f32(attention(q, k, v, scale, dtype=dtype))
+    return np.clip(made, -float64.LARGEST, float64.LARGEST).astype(ml_dtypes.float8_e4m3fn)
+
+
 def gelu(x: Array, *, dtype: str) -> Array:
     return float64.in_parts(lambda part: _gelu(f32(part), dtype), x)
 
