@@ -41,14 +41,16 @@ SET_UP = "tilestack compile --target sm_90 --source mlir --dtype bf16 --output b
 
 @dataclass(frozen=True)
 class Way:
-    """`quantize`: one of quantize.CHOICES, or none. `cache`: one of kv_cache.KINDS."""
+    """`quantize`: one of quantize.CHOICES, or none. `cache`: one of kv_cache.KINDS. `logits`: these in 8 bits too."""
 
     quantize: str = ""
     cache: str = ""
+    logits: bool = False
 
     @property
     def name(self) -> str:
         said = [self.quantize] * bool(self.quantize) + [f"cache {self.cache}"] * bool(self.cache)
+        said += ["logits"] * self.logits
         return ", ".join(said) or BF16
 
     def bound(self, config: GPTConfig) -> float:
@@ -56,6 +58,7 @@ class Way:
         of their errors add up along the layers."""
         products = PRODUCTS[config.family] * (2 if self.quantize in KINDS else 1) if self.quantize else 0
         roundings = config.n_layer * (products + (2 if self.cache else 0))  # those of a cache: keys and values
+        roundings += 2 if self.logits else 0
         return benchmark_bound("eighths", BF16) * np.sqrt(max(1, roundings))
 
 
@@ -63,7 +66,8 @@ def ways(config: GPTConfig) -> list[Way]:
     """Those that a model has; bf16 first."""
     rows = ["f8", "i8"] if config.family == "gpt2" else []
     alone = ["f8-weights", "i8-weights"]
-    return [Way(), *map(Way, rows + alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone)]
+    all_rows = [Way(kind, logits=logits) for kind in rows for logits in (False, True)]
+    return [Way(), *all_rows, *map(Way, alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone)]
 
 
 @dataclass(frozen=True)
@@ -103,13 +107,16 @@ def measure(
     weights = random_weights(config, seed=7)
     models: dict[str, GPT] = {}
     for way in ways(config):
-        own, tensors = quantized(config, weights, way.quantize) if way.quantize else (config, weights)
+        own, tensors = config, weights
+        if way.quantize:
+            own, tensors = quantized(config, weights, way.quantize, logits=way.logits)
         models[way.name] = GPT(own, tensors.astype("bf16"), launcher, "bf16", cache=way.cache)
     side = OurSide(launcher.executor, flush_bytes=0)
     found: dict[str, list[Measurement]] = {}
     for name, build in passes(config, forwards, batches):
-        # A forward pass has no cache: a way that differs in that alone is the same one.
-        taken = {key: model for key, model in models.items() if name.startswith("decode") or not model.cache}
+        # A forward pass has no cache, and a step few rows of logits: ways that differ in that alone are the same one.
+        differ = [way for way in ways(config) if not (way.logits if name.startswith("decode") else way.cache)]
+        taken = {way.name: models[way.name] for way in differ}
         made = {key: build(model) for key, model in taken.items()}
         bounds = {way.name: way.bound(config) for way in ways(config)}
         check(name, made, bounds, launcher.executor)

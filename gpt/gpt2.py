@@ -52,12 +52,16 @@ class GPT2(Layers):
     ) -> None:
         del layer
         q, k, v = self._heads(work, length)
+        self._append(k, v, cached, starts)
+        k, v = self.seen(work, cached, end)  # (B, S, H, D)
+        self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
+
+    def _append(self, k: DeviceBuffer, v: DeviceBuffer, cached: Cached | CachedF8, starts: DeviceBuffer) -> None:
+        """Appends keys and values, (B, T, H, D) each."""
         if isinstance(cached, CachedF8):
             self.launch("kv_append_f8", k=k, v=v, positions=starts, **cached.named())
         else:
             self.launch("kv_append", k=k, v=v, positions=starts, k_cache=cached.keys, v_cache=cached.values)
-        k, v = self.seen(work, cached, end)  # (B, S, H, D)
-        self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
 
     def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
         del layer

@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from toolchain.runtime import DeviceBuffer
 
+from . import quantize
 from .layers import AttendHere
-from .weights_8bits import GPT2On8Bits
+from .spelling import HEAD, HEAD_SCALE
+from .weights_8bits import HEAD_BIAS, GPT2On8Bits
 from .workspace import Workspace
 
 FEW = 64  # rows, which stay in 16 bits: a tile of the tensor cores has as many
@@ -36,12 +38,28 @@ class GPT2In8Bits(GPT2On8Bits):
             norm, product = self._layer_weights(layer), self._products(layer, work.scales)
             self._norm(work, norm("ln_1"))  # narrow (N, C), scales (N)
             self.launch(f"linear_{self.kind}", x=narrow, **product("attn.c_attn"), out=work.qkv)  # (N, 3C)
-            attend(layer, work)  # work.attended (N, C)
-            self.launch(self.round_rows, x=work.attended, out=narrow, scales=work.scales)  # (N, C), (N)
-            self._add(x, narrow, product("attn.c_proj"))  # x (N, C)
+            scales = self._attended(layer, work, attend)  # of narrow (N, C), which is attention's result now
+            self._add(x, narrow, product("attn.c_proj") | {"x_scales": scales})  # x (N, C)
             self._norm(work, norm("ln_2"))  # narrow (N, C), scales (N)
             self._mlp(work, layer, product)  # x (N, C)
         return False
+
+    def all_logits(self, work: Workspace, out: DeviceBuffer, *, ready: bool) -> None:
+        """In 8 bits where there is a weight for it. Fewer rows take the embedding, which is there anyway."""
+        if work.x.shape[0] <= FEW or not quantize.has_head(self._weights):
+            super().all_logits(work, out, ready=ready)
+            return
+        self._norm(work, self._named("ln_f"))  # narrow (N, C), scales (N)
+        head = {"weight": self._weights[HEAD], "weight_scales": self._weights[HEAD_SCALE]}
+        self.launch(
+            f"linear_{self.kind}", x=work.narrow, x_scales=work.scales, **head, bias=self._weights[HEAD_BIAS], out=out
+        )  # (N, padded V)
+
+    def _attended(self, layer: int, work: Workspace, attend: AttendHere) -> DeviceBuffer:
+        """Makes attention's result in work.narrow (N, C), and returns its scales (N)."""
+        attend(layer, work)  # work.attended (N, C)
+        self.launch(self.round_rows, x=work.attended, out=work.narrow, scales=work.scales)
+        return work.scales
 
     @abstractmethod
     def _mlp(self, work: Workspace, layer: int, product: Product) -> None:

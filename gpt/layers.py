@@ -113,6 +113,10 @@ class Layers(ABC):
     def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
         """Apply the final norm (unless `normed` is `ready`) and the output weights: (M, C) -> (M, padded V)."""
 
+    def all_logits(self, work: Workspace, out: DeviceBuffer, *, ready: bool) -> None:
+        """The same of every row of the residual stream."""
+        self.logits(work.x, work.normed, out, ready=ready)
+
     @abstractmethod
     def attend(self, layer: int, work: Workspace, starts: DeviceBuffer, length: int) -> None:
         """Attention of whole sequences of T tokens. `starts` (B): zeros."""

@@ -30,7 +30,7 @@ class Passes:
             self._layers.attend(layer, chunk, work.starts.slice(0, first, stop), length)
 
         ready = self._layers.run(work, batch, length, attend)
-        self._layers.logits(work.x, work.normed, out, ready=ready)
+        self._layers.all_logits(work, out, ready=ready)
 
     def prefill(
         self, work: Workspace, cached: CacheLayer, batch: int, length: int, start: int, out: DeviceBuffer

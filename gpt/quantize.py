@@ -1,6 +1,7 @@
 """A model whose products are in 8 bits, as floats (e4m3) or integers: the weights rounded beforehand, with a scale for
 each output. A GPT-2's activations are rounded by the kernels, with a scale for each row, or they stay in 16 bits
-(`weights_only`), as a llama's do. Norms, biases, embeddings and logits stay as they are.
+(`weights_only`), as a llama's do. Norms, biases and embeddings stay as they are, and so do logits, unless they are
+asked for: then there is an `lm_head.weight`, the embedding in 8 bits, for logits of many rows.
 
 No text is needed to choose the scales: the largest weight of an output becomes the largest number of the kind, so that
 nothing overflows. Stored, it is the checkpoint that compressed-tensors calls `float-quantized` or `int-quantized`:
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
 
-from .spelling import LINEAR, LLAMA_LINEAR
+from .spelling import HEAD, HEAD_SCALE, LINEAR, LLAMA_LINEAR
 from .threads import in_threads
 
 Array = NDArray[Any]
@@ -37,8 +38,8 @@ class Kind:
     type: str
     format: str
 
-    def scheme(self, *, weights_only: bool) -> Mapping[str, Any]:
-        """What config.json says of such a checkpoint, by compressed-tensors' keys."""
+    def scheme(self, *, weights_only: bool, head: bool = False) -> Mapping[str, Any]:
+        """What config.json says of such a checkpoint, by compressed-tensors' keys. `head`: logits are in 8 bits too."""
         numbers: Mapping[str, Any] = {"num_bits": 8, "type": self.type, "symmetric": True}
         group: dict[str, Any] = {
             "targets": ["Linear"],
@@ -49,7 +50,7 @@ class Kind:
             group[FORMAT] = self.format
         return {
             "quant_method": "compressed-tensors", FORMAT: self.format, "quantization_status": "compressed",
-            GROUPS: {"group_0": group}, "ignore": ["lm_head"],
+            GROUPS: {"group_0": group}, "ignore": [] if head else ["lm_head"],
         }  # fmt: skip
 
 
@@ -60,6 +61,7 @@ ONLY = "-weights"  # behind a kind's name: weights_only
 CHOICES = (*KINDS, *(f"{name}{ONLY}" for name in KINDS))
 LEAST = float(np.finfo(np.float32).smallest_normal)  # a scale: of an output whose weights are all zero
 WEIGHT, SCALE = ".weight", ".weight_scale"
+EMBEDDING = "wte.weight"  # a GPT-2's
 KEY = "quantization_config"
 OBSERVER = ("observer", "observer_kwargs")  # of compressed-tensors' keys
 
@@ -68,6 +70,11 @@ def is_product(name: str) -> bool:
     """Whether a tensor is the weight of a product within the layers."""
     linear = LINEAR if _is_gpt2(name) else LLAMA_LINEAR
     return name.startswith(("h.", "layers.")) and name.removesuffix(WEIGHT).endswith(linear) and name.endswith(WEIGHT)
+
+
+def has_head(names: Mapping[str, Any]) -> bool:
+    """Whether logits have a weight of their own in 8 bits."""
+    return HEAD_SCALE in names
 
 
 def _is_gpt2(name: str) -> bool:
@@ -91,13 +98,17 @@ def kind_of(tensors: Mapping[str, Array]) -> Kind | None:
     return next((kind for kind in KINDS.values() if products and tensors[products[0]].dtype == kind.dtype), None)
 
 
-def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Every tensor of the quantized form of a model whose tensors have the shapes `whole`."""
+def shapes(whole: Mapping[str, tuple[int, ...]], *, head: bool = False) -> dict[str, tuple[int, ...]]:
+    """Every tensor of the quantized form of a model whose tensors have the shapes `whole`. `head`: with a GPT-2's
+    logits."""
     found: dict[str, tuple[int, ...]] = {}
     for name, shape in whole.items():
         found[name] = shape[::-1] if is_product(name) and _is_gpt2(name) else shape
         if is_product(name):
             found[scale_of(name)] = (found[name][0], 1)
+    if head:
+        found[HEAD] = whole[EMBEDDING]
+        found[HEAD_SCALE] = (found[HEAD][0], 1)
     return found
 
 
@@ -112,13 +123,15 @@ def rounded(rows: Array, kind: Kind) -> tuple[Array, Array]:
     return quotients.astype(kind.dtype), scales
 
 
-def quantize(tensors: Mapping[str, Array], kind: Kind) -> dict[str, Array]:
-    """The quantized form of a model's tensors."""
+def quantize(tensors: Mapping[str, Array], kind: Kind, *, head: bool = False) -> dict[str, Array]:
+    """The quantized form of a model's tensors. `head`: with a GPT-2's logits."""
     names = [name for name in tensors if is_product(name)]
     made = in_threads(lambda name: rounded(_turned(name, tensors[name]), kind), names)
     found = dict(tensors)
     for name, (weight, scales) in zip(names, made, strict=True):
         found[name], found[scale_of(name)] = weight, scales
+    if head:
+        found[HEAD], found[HEAD_SCALE] = rounded(tensors[EMBEDDING], kind)
     return found
 
 
@@ -127,6 +140,8 @@ def dequantized(tensors: Mapping[str, Array]) -> dict[str, Array]:
     found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name in filter(is_product, found):
         found[name] = _turned(name, tensors[name].astype(np.float32) * tensors[scale_of(name)])
+    if has_head(tensors):
+        found[HEAD] = tensors[HEAD].astype(np.float32) * tensors[HEAD_SCALE]  # (V, C)
     return found
 
 
@@ -159,17 +174,28 @@ def check_scales(tensors: Mapping[str, Array], where: str) -> None:
             )
 
 
-def taken(row: object, where: str) -> tuple[object, Kind | None, bool]:
-    """A `config.json` without what it says of such a quantization, of which kind it says so, and whether of weights
-    alone. Raises UsageError if it says that activations or weights were quantized in another way."""
+@dataclass(frozen=True)
+class Said:
+    """What a `config.json` says of a quantization. `head`: logits are in 8 bits too."""
+
+    kind: Kind | None = None
+    weights_only: bool = False
+    head: bool = False
+
+
+def taken(row: object, where: str) -> tuple[object, Said]:
+    """A `config.json` without what it says of such a quantization, and that. Raises UsageError if it says that
+    activations or weights were quantized in another way."""
     if not isinstance(row, dict) or (said := cast("dict[str, Any]", row).get(KEY)) is None:
-        return row, None, False
+        return row, Said()
     rest = {key: value for key, value in cast("dict[str, Any]", row).items() if key != KEY}
-    for kind, weights_only in itertools.product(KINDS.values(), (False, True)):
-        scheme = kind.scheme(weights_only=weights_only)
+    for kind, weights_only, head in itertools.product(KINDS.values(), (False, True), (False, True)):
+        if weights_only and head:
+            continue  # rows in 16 bits over such a weight are not computed here
+        scheme = kind.scheme(weights_only=weights_only, head=head)
         of_scheme = {key: cast("dict[str, Any]", said).get(key) for key in scheme} if isinstance(said, dict) else None
         if _stated(of_scheme) in (_stated(scheme), _stated(_older(scheme))):
-            return rest, kind, weights_only
+            return rest, Said(kind, weights_only, head)
     raise UsageError(
         f"{where}: {KEY} is another than tilestack quantize writes",
         hint="quantize the whole model: tilestack quantize MODEL --output DIR",

@@ -15,6 +15,7 @@ from conformance.reference import float64 as float64_ops
 
 from . import quantize, reference_8bits, reference_llama
 from .config import GPTConfig
+from .spelling import HEAD
 
 Array = NDArray[Any]
 LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
@@ -60,4 +61,4 @@ def _forward(
         hidden = op("linear_gelu")(normed, *w["mlp.c_fc"])  # (B, T, 4C)
         x = op("linear_residual")(hidden, *w["mlp.c_proj"], x)
     x = op("layernorm")(x, weights["ln_f.weight"], weights["ln_f.bias"], config.eps)
-    return op("logits")(x, weights["wte.weight"])
+    return op("logits")(x, weights.get(HEAD, weights["wte.weight"]))

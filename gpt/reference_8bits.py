@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference import eager
-from conformance.reference.eager import attention, embedding, layernorm, logits
+from conformance.reference.eager import attention, embedding, layernorm
 
 from . import quantize
 
@@ -21,7 +22,8 @@ Pair = tuple[Array, Array]  # a weight (N, K) in 8 bits, and its scales (N, 1)
 def paired(weights: Mapping[str, Array]) -> dict[str, Any]:
     """The tensors of a quantized model, with a weight and its scales as one."""
     found: dict[str, Any] = {name: each for name, each in weights.items() if not name.endswith(quantize.SCALE)}
-    return found | {n: (weights[n], weights[quantize.scale_of(n)]) for n in found if quantize.is_product(n)}
+    scaled = [name for name in found if quantize.scale_of(name) in weights]
+    return found | {name: (weights[name], weights[quantize.scale_of(name)]) for name in scaled}
 
 
 def linear(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
@@ -37,6 +39,12 @@ def linear_gelu(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
 def linear_residual(x: Array, weight: Pair, bias: Array, residual: Array, *, dtype: str) -> Array:
     rows = residual.reshape(-1, residual.shape[-1])
     return _product("linear_residual", x, weight, bias, rows, dtype=dtype)
+
+
+def logits(x: Array, weight: Array | Pair, *, dtype: str) -> Array:
+    if not isinstance(weight, tuple):
+        return eager.logits(x, weight, dtype=dtype)
+    return _product("linear", x, weight, np.zeros(len(weight[0]), np.float32), dtype=dtype)
 
 
 def _product(op: str, x: Array, weight: Pair, *others: Array, dtype: str) -> Array:

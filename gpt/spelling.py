@@ -16,6 +16,7 @@ from .config import Family, GPTConfig
 Array = NDArray[Any]
 LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
 HEAD = "lm_head.weight"
+HEAD_SCALE = "lm_head.weight_scale"  # of a head in 8 bits, which is no longer the embedding
 LLAMA_LINEAR = (
     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
@@ -42,8 +43,9 @@ def our_names(
     config: GPTConfig, stored: Iterable[str], alike: Callable[[str, str], bool], where: str
 ) -> dict[str, str]:
     """The stored name of each tensor by ours: without the prefix, and without a `lm_head.weight` that is tied to the
-    embedding. A file that stores shared memory once may have only one of these two. `alike`: whether two stored tensors
-    are equal. Raises UsageError for two of one name, and for two that are tied and differ."""
+    embedding, unless it is in 8 bits. A file that stores shared memory once may have only one of these two. `alike`:
+    whether two stored tensors are equal. Raises UsageError for two of one name, and for two that are tied and differ.
+    """
     spelling = _OF[config.family]
     found: dict[str, str] = {}
     for full in stored:
@@ -52,7 +54,7 @@ def our_names(
             raise UsageError(f"{where}: {name} is there twice, with `{spelling.prefix}` before it and without")
         if not name.endswith(spelling.unread):
             found[name] = full
-    head = found.pop(HEAD, None) if config.tied else None
+    head = found.pop(HEAD, None) if config.tied and HEAD_SCALE not in found else None
     if head is not None and (other := found.setdefault(spelling.embedding, head)) != head and not alike(head, other):
         raise UsageError(f"{where}: {HEAD} differs from {spelling.embedding}; this model ties them")
     return found

@@ -22,7 +22,7 @@ from . import gguf_model, quantize
 from .config import GPTConfig
 from .gguf_file import read_header
 from .hugging_face import config_row, read_config
-from .spelling import input_first, our_names, stored_names
+from .spelling import HEAD, input_first, our_names, stored_names
 from .stored import CONFIG, GENERATION, WHOLE, find_folder, is_gguf, read_json, read_tensors
 from .threads import in_threads
 
@@ -151,10 +151,12 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
     return Weights(tensors)
 
 
-def quantized(config: GPTConfig, weights: Weights, kind: str) -> tuple[GPTConfig, Weights]:
+def quantized(
+    config: GPTConfig, weights: Weights, kind: str, *, logits: bool = False
+) -> tuple[GPTConfig, Weights]:  # fmt: skip
     """A model with its products in 8 bits: see quantize.py. `kind`: f8 or i8, or one of weights alone, f8-weights or
-    i8-weights. Raises UsageError for another, for a llama whose activations are to be rounded too, and for a model that
-    is quantized already."""
+    i8-weights. `logits`: these in 8 bits too. Raises UsageError for another kind, for a llama whose activations are to
+    be rounded too, for logits of rows that are not rounded, and for a model that is quantized already."""
     if kind not in quantize.CHOICES:
         raise UsageError(f"no quantization {kind!r}", hint=f"one of {', '.join(quantize.CHOICES)}")
     weights_only = kind.endswith(quantize.ONLY)
@@ -162,10 +164,12 @@ def quantized(config: GPTConfig, weights: Weights, kind: str) -> tuple[GPTConfig
         raise UsageError(
             f"the activations of a {config.family} are not rounded here", hint=f"take {kind}{quantize.ONLY}"
         )
+    if logits and weights_only:
+        raise UsageError("logits in 8 bits are of rows in 8 bits", hint=f"take {kind.removesuffix(quantize.ONLY)}")
     if quantize.is_quantized(weights):
         raise UsageError("these weights are quantized already")
     check(config, weights, "weights")
-    made = quantize.quantize(weights, quantize.KINDS[kind.removesuffix(quantize.ONLY)])
+    made = quantize.quantize(weights, quantize.KINDS[kind.removesuffix(quantize.ONLY)], head=logits)
     return replace(config, weights_only=weights_only), Weights(made)
 
 
@@ -176,14 +180,15 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
     quantize.check_scales(weights, where)
     kind = (quantize.kind_of(weights) or quantize.F8) if quantize.is_quantized(weights) else None
     for name, tensor in weights.items():
-        check_one(where, name, tensor, kind if quantize.is_product(name) else None)
+        narrow = quantize.is_product(name) or (name == HEAD and quantize.has_head(weights))
+        check_one(where, name, tensor, kind if narrow else None)
 
 
 def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Raises UsageError for a missing or unknown tensor, and for a wrong shape."""
     wanted = shapes(config)
     if quantize.is_quantized(found):
-        wanted = quantize.shapes(wanted)
+        wanted = quantize.shapes(wanted, head=quantize.has_head(found) and config.family == "gpt2")
     if missing := [name for name in wanted if name not in found]:
         raise UsageError(
             f"{where}: {len(missing)} tensors are missing: {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}"
@@ -221,12 +226,12 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
         return _load_gguf(Path(place), dtype or "f32")
     folder = find_folder(place)
     config = sizes_of(folder)
-    kind = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
+    said = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
     llama = config.family == "llama"
     tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype and llama else None)
     named = quantize.with_wide_scales(_named(config, tensors, str(file)))
-    _check_kind(named, kind, file)
-    weights = Weights(named if llama or kind is not None else input_first(config, named, str(file)))
+    _check_said(named, said, file)
+    weights = Weights(named if llama or said.kind is not None else input_first(config, named, str(file)))
     check(config, weights, str(file))
     return config, weights, folder
 
@@ -242,24 +247,28 @@ def _named(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[
     return {name: tensors[full] for name, full in names.items()}
 
 
-def _check_kind(tensors: Mapping[str, Array], kind: quantize.Kind | None, file: Path) -> None:
+def _check_said(tensors: Mapping[str, Array], said: quantize.Said, file: Path) -> None:
     """Raises UsageError unless the tensors are quantized as the config says."""
+    kind = said.kind
     if quantize.is_quantized(tensors) != (kind is not None):
         has = "scales, but its config.json does not" if kind is None else "no scales, but its config.json does"
         raise UsageError(f"{file}: it has {has} say so")
     if kind is not None and quantize.kind_of(tensors) is not kind:
         raise UsageError(f"{file}: its config.json says {kind.format}, and its weights are not {kind.dtype}")
+    if quantize.has_head(tensors) != said.head:
+        has = "no lm_head" if said.head else "an lm_head"
+        raise UsageError(f"{file}: it has {has} in 8 bits, but its config.json says otherwise")
 
 
 def sizes_of(folder: Path) -> GPTConfig:
     """The config in a checkpoint's folder. Raises UsageError."""
     file, generation = folder / CONFIG, folder / GENERATION
     said = read_json(generation) if generation.exists() else None
-    row, kind, weights_only = quantize.taken(read_json(file), str(file))
+    row, stored = quantize.taken(read_json(file), str(file))
     config = read_config(row, str(file), said, str(generation))
-    if kind is not None and config.family != "gpt2" and not weights_only:
+    if stored.kind is not None and config.family != "gpt2" and not stored.weights_only:
         raise UsageError(f"{file}: a {config.family} whose activations are in 8 bits is not computed here")
-    return replace(config, weights_only=weights_only)
+    return replace(config, weights_only=stored.weights_only)
 
 
 def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:
@@ -280,7 +289,8 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CONFIG) as described, replacing(folder / WHOLE) as stored:
         kind = quantize.kind_of(weights)
-        said = {quantize.KEY: kind.scheme(weights_only=config.weights_only)} if kind else {}
+        head = quantize.has_head(weights)
+        said = {quantize.KEY: kind.scheme(weights_only=config.weights_only, head=head)} if kind else {}
         row = config_row(config) | said
         described.write_text(json.dumps(row, indent=2) + "\n")
         mode = stored.stat().st_mode

@@ -20,10 +20,12 @@ from .config import GPTConfig
 from .gpt2 import GPT2
 from .layers import AttendHere
 from .llama import NO_BIAS, NO_QKV_BIAS, Llama
+from .spelling import HEAD, HEAD_SCALE
 from .weights import Weights
 from .workspace import Workspace
 
 DTYPE = "bf16"  # of what is not in 8 bits
+HEAD_BIAS = "lm_head.bias"  # zeros, for a product that has one
 Named = dict[str, DeviceBuffer]
 
 
@@ -35,7 +37,12 @@ def gpt2_weights(
     del folded
     check_dtype(dtype)
     stored = dict(weights.astype(dtype).items())
-    stored["wte.weight"] = np.pad(stored["wte.weight"], ((0, vocabulary - config.vocab_size), (0, 0)))  # (padded V, C)
+    padding = ((0, vocabulary - config.vocab_size), (0, 0))
+    stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C)
+    if quantize.has_head(stored):
+        stored[HEAD] = np.pad(stored[HEAD], padding)  # (padded V, C)
+        stored[HEAD_SCALE] = np.pad(stored[HEAD_SCALE], padding)  # (padded V, 1)
+        stored[HEAD_BIAS] = np.zeros(vocabulary, stored["wte.weight"].dtype)
     return {name: each.reshape(-1) if name.endswith(quantize.SCALE) else each for name, each in stored.items()}
 
 

@@ -29,9 +29,9 @@ class Workspace:
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
     squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where all norms are launches
-    narrow: DeviceBuffer  # (M, C) f8 or i8: rows before a product, where they are rounded to that, else empty
+    narrow: DeviceBuffer  # (N, C) f8 or i8: rows before a product, where they are rounded to that, else empty
     wide: DeviceBuffer  # (M, F) f8 or i8: the same of the hidden layer
-    scales: DeviceBuffer  # (M) f32: their scales
+    scales: DeviceBuffer  # (N) f32: their scales
     ones: DeviceBuffer  # (M) f32: the scales of rows that need none; filled by who makes the workspace
     widened: DeviceBuffer  # (2, B P, G D): a layer's keys and values, where the cache has them in 8 bits, else empty
 
@@ -81,7 +81,7 @@ def buffers(
     chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `rounded`: the dtype of 8
     bits to which rows are rounded before a product, if they are. `widened`: positions of all sequences, if their keys
     and values are widened before attention."""
-    n, m, c, eighths = rows, chunk, config.n_embd, chunk if rounded else 0
+    n, m, c, eighths, all_eighths = rows, chunk, config.n_embd, chunk if rounded else 0, rows if rounded else 0
     queries, keys = config.n_head * config.head_size, config.kv_heads * config.head_size
     return {
         "x": ((n, c), storage),
@@ -95,9 +95,9 @@ def buffers(
         "starts": ((batch,), "i32"),
         "partial": ((parts, m, c), "f32"),
         "squares": (squares, "f32"),
-        "narrow": ((eighths, c), rounded or storage),
+        "narrow": ((all_eighths, c), rounded or storage),
         "wide": ((eighths, config.ffn), rounded or storage),
-        "scales": ((eighths,), "f32"),
+        "scales": ((all_eighths,), "f32"),
         "ones": ((eighths,), "f32"),
         "widened": ((2, widened, keys), storage),
     }

@@ -54,6 +54,7 @@ def forward_cases() -> Sequence[ForwardCase]:
             sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
         ),
         *(_in_8_bits("shipped", config, shipped, kind) for kind in quantize.CHOICES),
+        *(_in_8_bits("shipped", config, shipped, kind, logits=True) for kind in quantize.KINDS),
         *(_of_few_rows(kind) for kind in ("f8", "i8")),
         *(
             _in_8_bits("nano-llama", LLAMAS["nano"], _random(LLAMAS["nano"]), kind)
@@ -74,16 +75,18 @@ def _of_few_rows(kind: str) -> ForwardCase:
     )  # fmt: skip
 
 
-def _in_8_bits(model: str, config: GPTConfig, whole: Weights, kind: str) -> ForwardCase:
+def _in_8_bits(
+    model: str, config: GPTConfig, whole: Weights, kind: str, *, logits: bool = False
+) -> ForwardCase:  # fmt: skip
     """The interpreter, which is slow at widening floats, runs more rows and a text where weights are integers."""
     slow = kind == f"{quantize.F8.name}{quantize.ONLY}"
 
     def stored() -> Weights:
-        return weights.quantized(config, whole, kind)[1]
+        return weights.quantized(config, whole, kind, logits=logits)[1]
 
     own = replace(config, weights_only=kind.endswith(quantize.ONLY))
     return ForwardCase(
-        f"{model} {kind}", own, functools.cache(stored),
+        f"{model} {kind}{' logits' * logits}", own, functools.cache(stored),
         sizes=((1, 1), (2, 40), (2, 100)), cpu_sizes=((1, 1), (2, 40))[: 1 if slow else 2],
         cpu_dtypes=("bf16",), prompt=b"Once" if (model, kind) == ("shipped", "i8-weights") else b"", dtypes=("bf16",),
     )  # fmt: skip

@@ -27,7 +27,7 @@ from toolchain.runtime.peers import LOADING_S, Peers
 from .making import make_bundle
 
 USUAL = Path("build/bundle")
-ROUNDING = {"f8": "quantize_rows", "i8": "quantize_rows_i8"}  # ops that only quantized models launch
+ROUNDING = {"f8": "attention_to_f8", "i8": "quantize_rows_i8"}  # ops that only quantized models launch
 
 
 CACHING = "grouped_decode_attention_f8"  # one that only models with a cache in 8 bits launch

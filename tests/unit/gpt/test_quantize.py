@@ -81,11 +81,50 @@ def test_the_model_computes_its_reference(
     assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran)
     assert not any("weight" in op for op in ran)
     if kind is quantize.F8:
-        assert ran.count("quantize_rows") == config.n_layer
+        assert ran.count("attention_to_f8") == config.n_layer and "quantize_rows" not in ran
     else:
         assert ran.count("quantize_rows_i8") == 2 * config.n_layer, "the hidden layer too"
     exact = reference.float64(config, eighths, tokens)
     assert 1e-3 < np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max(), "activations are rounded"
+
+
+def test_logits_of_many_rows_in_8_bits(
+    config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray[Any, Any], kind: quantize.Kind
+) -> None:
+    """Those of few rows are of the embedding, which is not rounded."""
+    _, stored = quantized(config, weights, kind.name, logits=True)
+    model = GPT(config, stored, launcher, "bf16")
+    logits = model.forward(tokens).numpy().astype(np.float64)
+    assert [op for op, _ in launcher.launches][-2:] == [f"layernorm_{kind.name}", f"linear_{kind.name}"]
+    wanted = reference.eager(config, stored.astype("bf16"), tokens, dtype="bf16").astype(np.float64)
+    exact, whole = (
+        reference.float64(config, each, tokens) for each in (stored, quantized(config, weights, kind.name)[1])
+    )
+    assert np.abs(logits - wanted).max() < 5e-2
+    assert 1e-3 < np.abs(exact - whole).max() < 0.1 * np.abs(exact).max(), "the embedding is rounded"
+    few = model.forward(tokens[:1]).numpy().astype(np.float64)
+    assert launcher.launches[-1][0] == "logits" and np.abs(few - whole[:1]).max() < 5e-2
+
+
+def test_a_checkpoint_with_logits_in_8_bits(
+    tmp_path: Path, config: GPTConfig, weights: Weights, kind: quantize.Kind
+) -> None:
+    stored = quantized(config, weights, kind.name, logits=True)[1].astype("bf16")
+    save(tmp_path, config, stored)
+    found = load(tmp_path)[1]
+    assert found.keys() == stored.keys() and found["lm_head.weight"].dtype == kind.dtype
+    assert all(found[name].tobytes() == stored[name].tobytes() for name in stored)
+    row = json.loads((tmp_path / "config.json").read_text())
+    assert row[quantize.KEY]["ignore"] == []
+    row[quantize.KEY]["ignore"] = ["lm_head"]
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    with pytest.raises(UsageError, match=r"it has an lm_head in 8 bits, but its config\.json says otherwise"):
+        load(tmp_path)
+    save(tmp_path, config, quantized(config, weights, kind.name)[1])
+    row[quantize.KEY]["ignore"] = []
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    with pytest.raises(UsageError, match=r"it has no lm_head in 8 bits, but its config\.json says otherwise"):
+        load(tmp_path)
 
 
 def test_it_decodes_as_forward_does(
@@ -182,13 +221,29 @@ def test_an_older_checkpoint_of_weights_alone_is_read(tmp_path: Path, kind: quan
 
 def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, floats: Weights) -> None:
     """The worst row of a norm for each output: the direction of its weights."""
-    step = gpt2_f8.hidden_step(config, floats, 1)
-    gain, shift, bias = (floats[f"h.1.{name}"] for name in ("ln_2.weight", "ln_2.bias", "mlp.c_fc.bias"))
-    weight = floats[FC].astype(np.float64) * floats[quantize.scale_of(FC)]  # (4C, C)
+    worst_row_stays_within(config, floats, "ln_2", "mlp.c_fc", 0, gpt2_f8.hidden_step(config, floats, 1))
+
+
+def test_no_text_makes_values_too_large(config: GPTConfig, weights: Weights, floats: Weights) -> None:
+    step = gpt2_f8.value_step(config, floats, 1)
+    worst_row_stays_within(config, floats, "ln_1", "attn.c_attn", 2 * config.n_embd, step)
+    louder = dict(weights)
+    for part in ("weight", "bias"):  # queries and keys do not count
+        louder[f"h.1.attn.c_attn.{part}"] = weights[f"h.1.attn.c_attn.{part}"] * np.float32(8)
+        louder[f"h.1.attn.c_attn.{part}"][..., 2 * config.n_embd :] /= 8
+    assert gpt2_f8.value_step(config, quantized(config, Weights(louder), "f8")[1], 1) == step
+
+
+def worst_row_stays_within(
+    config: GPTConfig, floats: Weights, norm: str, product: str, first: int, step: float
+) -> None:  # fmt: skip
+    gain, shift, bias = (floats[f"h.1.{name}"] for name in (f"{norm}.weight", f"{norm}.bias", f"{product}.bias"))
+    name = f"h.1.{product}.weight"
+    weight = (floats[name].astype(np.float64) * floats[quantize.scale_of(name)])[first:]  # (N, C)
     direction = gain * weight
     normed = np.sqrt(config.n_embd) * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     rows, scales = quantize.rounded((normed * gain + shift).astype(np.float32), quantize.F8)
-    largest = np.abs((rows.astype(np.float64) * scales * weight).sum(axis=1) + bias).max()
+    largest = np.abs((rows.astype(np.float64) * scales * weight).sum(axis=1) + bias[first:]).max()
     assert np.log2(step) % 1 == 0 and largest / 448 < step < 8 * largest / 448
 
 
@@ -324,6 +379,8 @@ def test_what_cannot_be_quantized(config: GPTConfig, weights: Weights, eighths: 
     ):
         with pytest.raises(UsageError, match=why):
             quantized(of, given, kind)
+    with pytest.raises(UsageError, match="logits in 8 bits are of rows in 8 bits"):
+        quantized(config, weights, "i8-weights", logits=True)
     of, given = quantized(LLAMAS["nano"], random_weights(LLAMAS["nano"], 1), "f8-weights")
     with pytest.raises(UsageError, match="a llama whose activations are in 8 bits is not computed here"):
         GPT(replace(of, weights_only=False), given, launcher, "bf16")

@@ -58,6 +58,8 @@ def test_it_writes_a_smaller_checkpoint(nano: Path, tmp_path: Path, run: Run, ki
     assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.KINDS[kind].scheme(
         weights_only=False
     )
+    assert run("quantize", str(nano), "--to", kind, "--logits", "--output", str(out)).code == 0
+    assert weights.load(out)[1]["lm_head.weight"].dtype == quantize.KINDS[kind].dtype
     again = run("quantize", str(out), "--output", str(tmp_path / "twice"))
     assert again.code == 2 and "quantized already" in again.err and not (tmp_path / "twice").exists()
 
