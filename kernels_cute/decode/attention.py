@@ -33,10 +33,10 @@ from .plan import FAR, HEAD, LOG2_E, NEVER, RANKS
 from .warps import Warps
 
 
-def attention(w: Warps, layer: Any, bias: Any, keys: Any, values: Any) -> None:
+def attention(w: Warps, layer: Any, keys: Any, values: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * s.steps(head=True)
-    _tell_qkv(w, layer, bias, first)
+    _tell_qkv(w, layer, first)
     w.here.mark(layer, 2)
     mine = pair_of(lane) * 2
     pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(here.told, mine, 2, layer)]
@@ -62,14 +62,14 @@ def attention(w: Warps, layer: Any, bias: Any, keys: Any, values: Any) -> None:
     w.here.mark(layer, 10)
 
 
-def _tell_qkv(w: Warps, layer: Any, bias: Any, first: Any) -> None:
+def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
     """8 rows each of q, k and v, to all blocks of the cluster."""
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
     w.save(w.tiles(first, 3, w.operand([w.x[0], w.x[1]])), 2, w.squares())
     w.here.mark(layer, 1)
     w.meet()
-    value = w.row_total(2, 0, lane.minimum(3 * ROWS - 1)).fma(w.scale(2, 3), bias)
+    value = w.row_total(2, 0, lane.minimum(3 * ROWS - 1)).fma(w.scale(2, 3), w.qkv_bias[0])
     for i in range(0, RANKS, s.warps):
         to = w.warp + i
         with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, RANKS))):

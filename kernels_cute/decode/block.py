@@ -28,7 +28,6 @@ class Here:
         self.with_head = cute.less(self.head, s.heads)
         self.ring = cute.shared_tensor("bf16", Layout(s.slots * s.slot))
         self.full, self.free = Barriers(s.slots, 1), Barriers(s.slots, s.warps)
-        self.begun = Barriers(1, s.warps)  # the computing warps have what they read from memory at the start
         self.told = cute.shared_tensor("i64", Layout(3 * HEAD))  # q, k and v of the head
         self.parts = cute.shared_tensor("i64", Layout(RANKS * FAR))  # of the head's result, from each block
         self.apart = (

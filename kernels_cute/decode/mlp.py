@@ -48,9 +48,9 @@ def _add_up(w: Warps, layer: Any, pair: list[Any]) -> None:
             w.add(layer, 1, w.own * 2 + i, value)
         return
     each = s.width // RANKS // 2  # pairs of a block
-    w.tell(here.columns, here.rank * here.apart + w.own % each * 2, w.own // each, layer, *pair)
+    w.tell(here.columns, (here.rank * each + w.own % each) * 2, w.own // each, layer, *pair)
     column = w.warp * ROWS + lane % 4 * 2
-    found = w.words(here.columns, lane // 4 * here.apart + column, 2, layer)
+    found = w.words(here.columns, lane // 4 * (2 * each) + column, 2, layer)
     mine = across(fold(found, lane, (4,))[0], 16, 8)
     with cute.when(cute.less(lane, 8)):
         w.add(layer, 1, here.rank * (2 * each) + column + lane // 4, mine)

@@ -12,7 +12,6 @@ RANKS = 8  # blocks of a cluster
 HEAD = 64  # elements of a head
 WARP = 32
 EPSILON = 1e-5
-FIRST = 3  # slots that are brought before the computing warps have begun
 POINTS = 16  # of a warp in a layer, at which the clock is noted
 NEVER = -1e30  # the score of a position that is not attended to
 LOG2_E = 1.4426950408889634
@@ -22,17 +21,19 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 @dataclass(frozen=True)
 class Step:
     """`width`: C. `positions`: of the cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`: of 8
-    blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring. `shared_sum`: the
-    blocks of a cluster add their parts of the MLP up before they are added to the others'. `marks`: a further array
-    (blocks, L, warps + 1, 16) i64 gets the clock of each warp at points of each layer. Raises UsageError."""
+    blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring; `flying`: those
+    that may be on their way at once, 0 for any. `shared_sum`: the blocks of a cluster add their parts of the MLP up
+    before they are added to the others'. `marks`: a further array (blocks, L, warps + 1, 16) i64 gets the clock of each
+    warp at points of each layer. Raises UsageError."""
 
     layers: int = 12
     width: int = 768
     positions: int = 1024
     vocabulary: int = 50304
-    clusters: int = 15
-    units: tuple[int, int] = (24, 32)
+    clusters: int = 12
+    units: tuple[int, int] = (32, 32)
     slots: int = 16
+    flying: int = 3
     shared_sum: bool = True
     marks: bool = False
 

@@ -79,7 +79,7 @@ def decode_step(step: Step | None = None, name: str = "decode_step") -> cute.Ker
 def start(w: Warps, tokens: Any, places: Any) -> None:
     """Clears words, meets the cluster, and adds the embeddings, less their mean."""
     s, here, thread = w.step, w.here, w.warp * WARP + w.lane
-    for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, RANKS * here.apart)):
+    for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, s.width)):
         w.clear(words, thread, s.warps * WARP, count, 0)
     cute.fill(w.late, cute.scalar(0, i32))
     cute.fill(w.qkv_bias, 0.0)
@@ -94,29 +94,26 @@ def start(w: Warps, tokens: Any, places: Any) -> None:
     arch.instruction("cluster.wait")
     each, half = s.blocks * s.warps * WARP, s.words // 2
     w.clear(w.sums, here.block * (s.warps * WARP) + thread, each, half, (1 - w.set) * half)
-    read_ahead(w, 0)
     mean = w.whole(made[0] + made[1], 0) * (1.0 / s.width)
-    arch.instruction("warp_sync")
-    with cute.when(cute.same(w.lane, 0)):
-        here.begun.arrive(0)
     for i in range(2):
         w.x[i] = made[i] - mean
+    read_ahead(w, 0)
 
 
 def read_ahead(w: Warps, layer: Any) -> None:
-    """Reads a layer's biases of q, k and v."""
+    """Reads a layer's biases that are needed soon after its sums."""
     here, lane = w.here, w.lane
-    row = (lane // ROWS).minimum(2) * w.step.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
-    with cute.when(here.with_head):
-        w.qkv_bias[0] = w.bias("qkv", layer, row)[0]
 
+    def read(*, head: bool) -> None:
+        if head:
+            row = (lane // ROWS).minimum(2) * w.step.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
+            w.qkv_bias[0] = w.bias("qkv", layer, row)[0]
+        units = w.step.units[0 if head else 1]
+        for batch in range(0, units, WARP):
+            unit = here.first_unit(head=head) + (lane + batch).minimum(units - 1)
+            w.fc_bias[batch // WARP] = w.bias("fc", layer, unit)[0]
 
-def read_units(w: Warps, layer: Any, *, head: bool) -> None:
-    """Reads a layer's biases of the block's hidden units."""
-    units = w.step.units[0 if head else 1]
-    for batch in range(0, units, WARP):
-        unit = w.here.first_unit(head=head) + (w.lane + batch).minimum(units - 1)
-        w.fc_bias[batch // WARP] = w.bias("fc", layer, unit)[0]
+    here.either(read)
 
 
 def fetch(w: Warps, layer: Any) -> None:
@@ -133,18 +130,15 @@ def walk_layer(w: Warps, layer: Any, keys: Any, values: Any) -> None:
     s, here = w.step, w.here
     fetch(w, (layer + 1).minimum(s.layers - 1))
     w.here.mark(layer, 0)
-    # All biases are read here, far from the next wait for sums: a warp's loads come back in their order.
-    qkv_bias = w.qkv_bias[0]
-    read_ahead(w, (layer + 1).minimum(s.layers - 1))
-    here.either(partial(read_units, w, layer))
     bias = w.bias("proj", layer, w.own, 2)
     more = w.bias("out", layer, w.own, 2)
     with cute.when(here.with_head):
-        attention(w, layer, qkv_bias, keys, values)
+        attention(w, layer, keys, values)
     for i, value in enumerate(w.sum(layer, 0, s.heads)):
         w.x[i] = w.x[i] + value + bias[i]
     w.here.mark(layer, 11)
     here.either(partial(mlp, w, layer))
+    read_ahead(w, (layer + 1).minimum(s.layers - 1))
     for i, value in enumerate(w.sum(layer, 1, s.clusters if s.shared_sum else s.blocks)):
         w.x[i] = w.x[i] + value + more[i]
     w.here.mark(layer, 15)

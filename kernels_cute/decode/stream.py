@@ -9,7 +9,7 @@ from toolchain.cute.dsl import arch
 
 from .block import Here, chunk_address
 from .lanes import CHUNK, ROWS
-from .plan import FIRST, HEAD, POINTS, RANKS
+from .plan import HEAD, POINTS, RANKS
 
 
 class Producer:
@@ -24,7 +24,6 @@ class Producer:
         with cute.when(cute.same(here.lane, 0)):
             here.full.init()
             here.free.init()
-            here.begun.init()
             arch.instruction("mbarrier.init_fence")
         arch.instruction("warp_sync")
         arch.instruction("cluster.arrive", atom="release")
@@ -64,16 +63,16 @@ class Producer:
             for i in range(s.units[0 if head else 1] // ROWS):
                 brought.append(((self.weights[name], (tile + i) * s.width, s.slot, 0),))
         for i, copies in enumerate(brought):
-            if i == FIRST:  # else the computing warps' first loads wait behind all of these
-                with cute.when(cute.same(layer, 0)):
-                    here.begun.wait(0)
             self._bring(number + i, *copies)
             self.here.mark(layer, i)
 
     def _bring(self, number: Any, *copies: tuple[Any, Any, int, int]) -> None:
         """Fills a slot: what, its first chunk, how many elements, and how many chunks into the slot."""
-        here = self.here
+        here, flying = self.here, self.step.flying
         here.free.wait(number, free=True)
+        if flying:  # what the others ask the L2 cache for would wait behind a burst of loads
+            with cute.when(cute.less(flying - 1, number)):
+                here.full.wait(number - flying)
         here.full.expect(number, sum(count for _, _, count, _ in copies) * 2)
         for source, first, count, into in copies:
             place, start = chunk_address(here.ring, here.chunk(number) + into), chunk_address(source, first)

@@ -14,8 +14,8 @@ from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute.executor import MissingWait, Race, run
 from toolchain.errors import UsageError
 
-SMALL = Step(layers=2, width=128, positions=96, vocabulary=200, clusters=3, units=(16, 32), slots=5)
-TINY = Step(layers=1, width=64, positions=32, vocabulary=64, clusters=2, units=(16, 16), slots=3)
+SMALL = Step(layers=2, width=128, positions=96, vocabulary=200, clusters=3, units=(16, 32), slots=5, flying=2)
+TINY = Step(layers=1, width=64, positions=32, vocabulary=64, clusters=2, units=(16, 16), slots=3, flying=0)
 BOUND = 1e-5  # sums of 512 terms in f32, against the greatest logit
 
 
@@ -60,7 +60,7 @@ def test_the_next_launch_finds_its_sums_cleared() -> None:
     ("name", "which", "found"),
     [
         ("barrier", 1, Race),  # between a block's sums of rows and their reads
-        ("mbarrier.wait", 4, (MissingWait, Race)),  # for a slot that is free
+        ("mbarrier.wait", 3, (MissingWait, Race)),  # for a slot that is free
         ("mbarrier.wait", -4, MissingWait),  # for a slot that is full
         ("cluster.wait", 2, Race),  # before the first words
     ],
@@ -72,7 +72,7 @@ def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) ->
 
 
 def test_units_that_do_not_add_up_are_refused() -> None:
-    with pytest.raises(UsageError, match="3328 hidden units of 3072"):
+    with pytest.raises(UsageError, match="4096 hidden units of 3072"):
         Step(clusters=16)
     with pytest.raises(UsageError):
         Step(positions=1001)
