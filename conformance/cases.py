@@ -392,6 +392,7 @@ CASES: tuple[Case, ...] = (
         for case in (
             _case(f"layernorm_{kind}", "odd", N=5, C=33),
             _case(f"layernorm_{kind}", "GPT-2, odd rows", N=101, C=768),
+            _case(f"layernorm_{kind}", "GPT-2, each warp takes two rows, and one is left over", N=2049, C=768),
             _case(f"layernorm_{kind}", "GPT-2 XL", N=3, C=1600),
             _case(f"linear_residual_{kind}", "in place", in_place="residual", M=130, K=128, N=272),
             _case(f"linear_{kind}", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
@@ -448,6 +449,8 @@ CASES: tuple[Case, ...] = (
     _case("attention_to_f8", "several key tiles and a remainder", B=2, T=100, S=100, H=3, D=32),
     _case("attention_to_f8", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
     _case("attention_to_f8", "more than 256 queries", B=2, T=300, S=300, H=2, D=64),
+    _case("attention_to_f8", "few blocks of many keys", B=1, T=520, S=530, H=1, D=64),
+    _case("attention_to_f8", "some blocks of many keys", B=32, T=513, S=513, H=1, D=64),
     _case("attention_to_f8", "weights that overflow at first", towering=True, B=1, T=300, S=300, H=2, D=64),
     _case("attention_to_f8", "the widest head", B=1, T=130, S=130, H=1, D=128),
     *(_case("attention_to_f8", ELEMENTS, misaligned=True, B=1, T=70, S=75, H=2, D=d) for d in (32, 64, 128)),
