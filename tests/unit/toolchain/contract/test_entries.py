@@ -382,7 +382,7 @@ def test_both_sources_have_the_same_entries() -> None:
 def test_the_portable_entries_are_few() -> None:
     """Without a GPU they are all that is compiled, for four targets: docs/add-a-kernel.md says what belongs there."""
     portable = [spec for spec in entries_of("mlir") if not spec.targets]
-    assert len(portable) <= 437
+    assert len(portable) <= 440
 
 
 def test_no_portable_entry_depends_on_a_policy() -> None:
