@@ -110,9 +110,9 @@ def sums(value):
 
 
 def norm_of_two_tiles(x, weight, bias, eps, n, right, R, BC, BR):
-    """What norms block n of rows of BC + BR columns, in these two parts: of each the differences from each row's first
-    element, the gain and the shift; then the mean of the differences, and the inverse of the standard deviation. All in
-    one pass, as layernorm_single_pass. The right part begins `right` times its width from the first column."""
+    """What block n of rows is normed with. A row has BC + BR columns, in two parts. Returned are for each part the
+    differences from the row's first element, the gain and the shift; then the mean of the differences and the inverse
+    of the standard deviation. It reads the row once. The right part begins at column right * BR."""
     gain, shift = part(weight, 0, BC), part(bias, 0, BC)
     gain_right, shift_right = part(weight, right, BR), part(bias, right, BR)
     ct.grid_dependency_control_wait()

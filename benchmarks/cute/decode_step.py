@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from conformance.compare import benchmark_bound
+from toolchain import command
+from toolchain.errors import UsageError
 from toolchain.runtime.driver import load
 
 from .decode_case import make, reference
 
 ARCH = "sm_90a"
-BOUND = 1e-3  # of the greatest logit: sums in f32, rounded nowhere but in the cache
 LAUNCHES, REPLAYS = 20, 30
 POINTS = 16
 
@@ -57,14 +59,21 @@ def compile_all(folder: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
 
 
-def run_all(folder: Path, output: Path | None, only: list[str]) -> None:
-    """Checks and times all; prints a table and writes JSON."""
+def run_all(folder: Path, output: Path | None, only: list[str]) -> int:
+    """Checks and times all, prints their rows and writes JSON. Returns 1 if one of them failed. Raises UsageError where
+    a variant is not in the folder."""
+    names = only or sorted(path.stem for path in folder.glob("*.json"))
+    missing = [name for name in names if not (folder / f"{name}.cubin").is_file()]
+    if missing or not names:
+        raise UsageError(
+            f"{folder} has no cubin of {', '.join(missing) or 'any variant'}",
+            hint=f"python -m benchmarks.cute.decode_step compile {folder}",
+        )
     from ..peers.pytorch import torch  # only a GPU needs it
 
     print(torch.cuda.get_device_name(), flush=True)
     case, wanted, arrays = None, None, dict[str, Any]()
     rows: list[dict[str, Any]] = []
-    names = only or sorted(path.stem for path in folder.glob("*.json"))
     for name in names:
         step = SimpleNamespace(**json.loads((folder / f"{name}.json").read_text()))
         if case is None:
@@ -83,6 +92,7 @@ def run_all(folder: Path, output: Path | None, only: list[str]) -> None:
     if output:
         said = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
         output.write_text(json.dumps(said, indent=1) + "\n")
+    return int(any("failed" in row for row in rows))
 
 
 def _on_gpu(torch: Any, array: Any) -> Any:
@@ -142,7 +152,7 @@ def _check(wanted: Any, arrays: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError(f"{late} waits took too long")
     logits, right = arrays["logits"].double().cpu().numpy(), wanted["logits"]
     error = float(np.abs(logits - right).max() / np.abs(right).max())
-    if not error <= BOUND or logits.argmax() != right.argmax():
+    if not error <= benchmark_bound("decode_step", "bf16") or logits.argmax() != right.argmax():
         raise RuntimeError(f"error {error:.2g}, argmax {logits.argmax()} for {right.argmax()}")
     return {"error": float(f"{error:.2g}")}
 
@@ -190,7 +200,7 @@ class Launcher:
         return values[0] if values else None
 
 
-def main() -> None:
+def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.decode_step", description=__doc__)
     parser.add_argument("do", choices=("compile", "run"))
@@ -200,9 +210,9 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.do == "compile":
         compile_all(asked.folder)
-    else:
-        run_all(asked.folder, asked.output, asked.only)
+        return 0
+    return run_all(asked.folder, asked.output, asked.only)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(command.run(main, set_up="on a GPU it needs torch and cuda-bindings, see docs/benchmarks.md"))

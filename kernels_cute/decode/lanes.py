@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together on vectors and on tiles of 8 rows: the parts of the decode step.
+"""Operations of a whole warp on vectors and on tiles of 8 rows, of which the decode step is made.
 
 A warp has 64 columns. Lane `l` is at their chunk `l % 8`, 8 columns wide, and in the group `l // 8`; the pair of
 columns that is its own has the number `4 * (l % 8) + 2 * (l // 16) + l // 8 % 2`.

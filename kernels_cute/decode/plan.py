@@ -1,4 +1,4 @@
-"""What a decode step in one kernel is for, and how its work is shared out (step.py has the kernel)."""
+"""The sizes of a decode step in one kernel, and which block does what. step.py has the kernel."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Step:
 
     @property
     def words(self) -> int:
-        """Of sums: two sets, of which a launch uses one and clears the other."""
+        """How many words the sums take. There are two sets: a launch uses one and clears the other."""
         return 2 * self.layers * 2 * self.width
 
     @property

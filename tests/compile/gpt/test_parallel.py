@@ -131,8 +131,11 @@ def test_halves_compute_what_the_whole_batch_does(
         whole = ParallelForward(model, 3, 5, halves=False)
         whole.set_tokens(batches[0])
         whole.run()
-        assert whole.logits.numpy().tobytes() == found[0]
+        # The interpreter's products are BLAS's, which on some processors adds up in another order for other rows.
+        first = np.frombuffer(found[0], logits.dtype).reshape(logits.shape)
+        apart = np.abs(whole.logits.numpy().astype(np.float64) - first.astype(np.float64))
         peers.synchronize()
+    assert apart.max() <= {"f32": 2**-18, "bf16": 2**-7}[dtype] * np.abs(logits.astype(np.float64)).max()
     assert found[0] == found[2] != found[1]
 
 
@@ -291,7 +294,7 @@ def test_processes_run_halves(bundle: Bundle) -> None:
     with open_peers(["cpu", "cpu"], sanitize=False) as peers:
         launchers = [Launcher(bundle, "mlir", e) for e in peers.executors]
         model = ParallelGPT(THREE, random_weights(THREE, 5), launchers, peers, "f32")
-        wanted = passed(model, halves=False)
+        wanted = passed(model, halves=True)
     assert in_processes(bundle, 2, halves=True) == [wanted] * 2
 
 

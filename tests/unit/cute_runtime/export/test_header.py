@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cute_runtime.export.header import Export, choose
+from cute_runtime.export.header import TYPES, Export, choose
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import TensorMap, ptx, tile_ir
-from toolchain.contract.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.contract.policy import TileCost
 from toolchain.errors import BundleError, LaunchError, UsageError
 
@@ -198,3 +198,8 @@ def test_what_is_exported_is_chosen(tmp_path: Path, bundle: Bundle) -> None:
     bytecode = write(tmp_path / "c", [Compiled(spec, CODE, {})], {})
     with pytest.raises(UsageError, match="bytecode only"):
         choose(bytecode, None, None, (), ())
+
+
+def test_every_op_has_types_of_cpp() -> None:
+    stored = {param.storage(dtype) for op in ops().values() for dtype in op.dtypes for param in op.params}
+    assert stored - {"tf32"} <= set(TYPES)
