@@ -77,6 +77,7 @@ NOT_RUN = {
         "tilestack quantize ~/gpt2 --output ~/gpt2-f8", "tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8",
         "tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt",
         "tilestack quantize smollm2 --to i8-weights --output ~/smollm2-i8",
+        "tilestack quantize ~/gpt2 --to i8 --logits --output ~/gpt2-i8",
         'tilestack generate "Once" --model ~/gpt2-f8',
     ),
     "needs a file with errors that are expected; tests/unit/tilestack/cli/test_cute_opt.py has some": (
