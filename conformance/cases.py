@@ -383,6 +383,10 @@ CASES: tuple[Case, ...] = (
     *(_case(op, "rows for large tiles, the last short", M=521, K=304, N=144) for op in SCALED_F8),
     *(_case(op, "rows for larger tiles, the last short", M=4100, K=144, N=80) for op in SCALED_F8),
     _case("linear_f8", "too long to be added up at once", M=513, K=2064, N=16),
+    *(
+        _case(op, "few rows, a K too long for one sum", M=70, K=2064, N=16)
+        for op in ("linear_f8", "linear_residual_f8")
+    ),
     _case("linear_residual_f8", "in runs, the last one short", M=513, K=2064, N=16),
     _case("linear_residual_f8", "in runs, rows for large tiles", M=1100, K=2064, N=48),
     _case("linear_residual_f8", "GPT-2 XL's long K", gpu_only=True, M=1100, K=6400, N=1600),

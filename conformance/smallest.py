@@ -17,7 +17,7 @@ from toolchain.errors import TilestackError
 from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
 
 from .cases import Case
-from .cells import has_cell
+from .cells import borrows_from, has_cell
 from .jobs import Job
 from .run import OpRows, arrange, same_inputs
 
@@ -27,7 +27,7 @@ Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dty
 
 def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources: Sequence[str]) -> Wanted:
     """The symbols of the entries to run, for each case, dtype and source. A case without an entry for some target is
-    kept, without symbols, so that a row reports it."""
+    kept, without symbols, so that a row reports it, unless the source borrows what it lacks."""
     takers: dict[tuple[str, str, str], list[int]] = {}  # dtype, source, symbol -> numbers of the cases
     wanted: dict[tuple[int, str, str], set[str]] = {}
     for number, case in enumerate(cases):
@@ -40,7 +40,8 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
                     try:
                         entry = Launcher(bundle, source, executor, target).select(case.op, dtype, **arguments)
                     except TilestackError:
-                        wanted.setdefault((number, dtype, source), set())
+                        if not borrows_from(source):
+                            wanted.setdefault((number, dtype, source), set())
                         continue
                     numbers = takers.setdefault((dtype, source, entry.spec.symbol), [])
                     if number not in numbers:

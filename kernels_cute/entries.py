@@ -13,6 +13,7 @@ from toolchain.errors import SourceError, UsageError
 
 from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90
 from .epilogues import EPILOGUES, Epilogue
+from .scaled import SCALED
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
 
@@ -45,10 +46,11 @@ def _mma_sync(spec: EntrySpec) -> TracedKernel:
 
 def _wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
+    epilogue = SCALED.get(spec.op) or _epilogue(spec)
     tiles = linear_sm90.Tiles(
-        c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), bool(c.get("PAIRED", 0))
-    )
-    epilogue = _epilogue(spec)
+        c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), bool(c.get("PAIRED", 0)),
+        epilogue.width(_dtype(spec)), c.get("RUN", 0),
+    )  # fmt: skip
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
     return TracedKernel(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))
 

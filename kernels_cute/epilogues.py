@@ -68,27 +68,37 @@ class Place:
     def read(self, tensor: TensorValue) -> Values:
         """The elements of a tensor (M, N) as f32, zero outside of it."""
         held = self.fragment(tensor.dtype)
-        cute.copy(self._copy(tensor.dtype), self.part(tensor), held, where=self.where, inside=self.shape)
+        cute.copy(
+            self._copy(tensor.dtype, self.side_by_side), self.part(tensor), held, where=self.where, inside=self.shape
+        )
         return [held[i].to("f32") for i in range(size(held.layout))]
 
     def read_row(self, tensor: TensorValue) -> Values:
         """The elements of a tensor (N) at the sums' columns as f32, zero outside of it; each is read once."""
-        part = self.part(cute.broadcast_rows(tensor, self.shape[0]))
+        return self._read_once(cute.broadcast_rows(tensor, self.shape[0]), self.side_by_side)
+
+    def read_column(self, tensor: TensorValue) -> Values:
+        """The same of a tensor (M) at the sums' rows."""
+        return self._read_once(cute.broadcast_columns(tensor, self.shape[1]), 1)
+
+    def _read_once(self, tensor: TensorValue, side_by_side: int) -> Values:
+        """`read` of a tensor many of whose elements are the same."""
+        part = self.part(tensor)
         once = nested.transform(_first_if_same, part.layout.shape, part.layout.stride)
-        columns, where = part[once], self.where[once]
-        held = cute.make_fragment(columns.layout.shape, tensor.dtype)
-        cute.copy(self._copy(tensor.dtype), columns, held, where=where, inside=self.shape)
+        different, where = part[once], self.where[once]
+        held = cute.make_fragment(different.layout.shape, tensor.dtype)
+        cute.copy(self._copy(tensor.dtype, side_by_side), different, held, where=where, inside=self.shape)
         values = [held[i].to("f32") for i in range(size(held.layout))]
         numbers = Layout(part.layout.shape, _numbering(part.layout))
         return [values[number] for number in numbers.offsets()]
 
     def write(self, values: TensorValue, out: TensorValue) -> None:
         """Writes what lies in the output."""
-        cute.copy(self._copy(out.dtype), values, self.part(out), where=self.where, inside=self.shape)
+        cute.copy(self._copy(out.dtype, self.side_by_side), values, self.part(out), where=self.where, inside=self.shape)
 
-    def _copy(self, dtype: str) -> TiledCopy:
+    def _copy(self, dtype: str, side_by_side: int) -> TiledCopy:
         bits = cute.BITS[dtype]
-        return cute.make_tiled_copy_like(cute.CopyAtom(f"universal.b{bits * self.side_by_side}", bits), self.mma, "c")
+        return cute.make_tiled_copy_like(cute.CopyAtom(f"universal.b{bits * side_by_side}", bits), self.mma, "c")
 
 
 def _first_if_same(extent: int, stride: Any) -> int | None:
@@ -143,8 +153,18 @@ class Epilogue:
     @property
     def weight_has_columns(self) -> bool:
         """True if the weight is (N, K), so that each of its rows makes a column of the product."""
-        x, weight = ops()[self.op].params[:2]
-        return x.dims[1] == weight.dims[1]
+        return self._param("x").dims[1] == self._param("weight").dims[1]
+
+    def dtype(self, name: str, dtype: str) -> str:
+        """That of a parameter, for an entry of `dtype`."""
+        return _stored(self._param(name), dtype)
+
+    def width(self, dtype: str) -> int:
+        """Bytes of an element of x and of the weight."""
+        return cute.BITS[self.dtype("x", dtype)] // 8
+
+    def _param(self, name: str) -> Param:
+        return next(param for param in ops()[self.op].params if param.name == name)
 
     def parameters(self, dtype: str, multiple: int = VECTOR) -> tuple[cute.Parameter, ...]:
         """The kernel's parameters in ABI order: x, weight, what the steps read, out. `multiple`: see
@@ -174,9 +194,15 @@ def parameters(op: str, dtype: str, multiple: int = 1) -> tuple[cute.Parameter, 
     return tuple(_parameter(param, dtype, multiple) for param in ops()[op].params)
 
 
+def _stored(param: Param, dtype: str) -> str:
+    """The dtype of an array, as `toolchain.cute` names it."""
+    stored = param.storage(dtype)
+    return {"f8E4M3FN": "e4m3"}.get(stored, stored)
+
+
 def _parameter(param: Param, dtype: str, multiple: int) -> cute.Parameter:
     if param.dims:
-        stored = param.storage(dtype)
+        stored = _stored(param, dtype)
         return cute.Array(stored, rank=len(param.dims), multiple=multiple, align=multiple * cute.BITS[stored] // 8)
     if param.dtype != "f32":
         raise UsageError(f"a scalar of {param.dtype}, {param.name}, is no parameter of a kernel here")

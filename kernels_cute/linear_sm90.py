@@ -12,6 +12,9 @@ same time on different parts of the work:
 
 With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's tile, for both.
 
+Elements of x and of the weight have 16 bits, or 8 (e4m3), whose sums the tensor cores keep in about 14 bits: with `run`
+they add up so many steps along K, and the warpgroups add these sums up in f32.
+
 It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and `TensorMap`):
 
     tiles = Tiles(64, 64, 64, 2)
@@ -32,10 +35,12 @@ from toolchain.errors import UsageError
 from .epilogues import PLAIN, Epilogue, Place
 from .linear import ROW, walked
 
+BYTES = 128  # of a row of x and of the weight in shared memory, the widest that a swizzle spreads over all banks
 SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
 GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
+SUMS = 192  # of a thread, which keeps 40 registers for all else
 STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of all threads
 
 
@@ -43,7 +48,8 @@ STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of
 class Tiles:
     """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
     be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
-    else they share a tile. `paired`: two blocks share what they load of the weight. Raises UsageError."""
+    else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an element of x
+    and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -52,12 +58,17 @@ class Tiles:
     parts: int = 1
     apart: bool = False
     paired: bool = False
+    width: int = 2
+    run: int = 0
 
     def __post_init__(self) -> None:
-        if self.n % ROW or self.m % ATOM or self.k != ROW:
+        if self.n % ROW or self.m % ATOM or self.k * self.width != BYTES:
             raise UsageError(
-                f"a tile of {self.m} x {self.n} x {self.k}", hint=f"multiples of {ATOM}, and {ROW} along K"
+                f"a tile of {self.m} x {self.n} x {self.k}",
+                hint=f"multiples of {ATOM}, and {BYTES // self.width} along K",
             )
+        if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):
+            raise UsageError(f"{self}: a warpgroup has no registers for two sums", hint="a smaller tile, not apart")
         used = self.stages * self.bytes + self.m * ROW * 2 * self.parts * (self.consumers if self.apart else 1)
         if used + 16 * self.stages > MAX_SHARED:
             raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
@@ -81,7 +92,7 @@ class Tiles:
     @property
     def bytes(self) -> int:
         """Of one stage."""
-        return (self.m + self.n) * self.k * 2
+        return (self.m + self.n) * BYTES
 
 
 def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
@@ -95,13 +106,17 @@ def linear(
     dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_sm90", epilogue: Epilogue = PLAIN
 ) -> cute.Kernel:
     """The kernel of an epilogue's op with x (M, K), weight (K, N) and out (M, N), all of one 16-bit dtype, with sums in
-    f32. K and N are multiples of 8.
+    f32. K and N are multiples of 8. If the op has x and the weight in 8 bits, `dtype` is that of out, and K is a
+    multiple of 16.
 
     Behind the op's parameters it takes the tensor maps that `maps` describes.
     """
     t = tiles or Tiles()
     groups = 1 if t.apart else t.consumers  # of one tile
-    mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k16.f32.{dtype}"), (groups, 1, 1))
+    given = epilogue.dtype("x", dtype)
+    if t.width != epilogue.width(dtype):
+        raise UsageError(f"{t} is no tile of {given}", hint=f"width={epilogue.width(dtype)}")
+    mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k{32 // t.width}.f32.{given}"), (groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * 3)
 
@@ -113,12 +128,12 @@ def linear(
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
         rank = block % t.blocks if t.paired else 0
-        sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
+        sx = cute.shared_tensor(given, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
         if columns:
-            sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
+            sw = cute.shared_tensor(given, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
         else:  # N lies side by side, in parts of a row
             shape = ((ROW, t.n // ROW), t.k, t.stages)
-            sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
+            sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, groups * t.blocks)
         store = _Store(dtype, t, out_map)
         with cute.when(cute.same(thread, 0)):
@@ -172,6 +187,7 @@ def linear(
             worker = lane if t.apart else thread - WARPGROUP
             a, b = cute.partition(mma, "A", sx, worker), cute.partition(mma, "B", sw, worker)
             sums = cute.make_fragment(_by_parts(t), "f32")
+            total = cute.make_fragment(_by_parts(t), "f32") if t.run else sums
             first = cute.same(lane, 0)
 
             def multiply(at: Any, *added: Any) -> None:
@@ -194,6 +210,23 @@ def linear(
                     if t.paired:
                         free.arrive_in(1 - rank, at)
 
+            def multiply_all(begin: Any, count: Any) -> None:
+                """The product of some steps, of which the last is not waited for."""
+                multiply(begin)
+                for step in cute.range_(1, count):
+                    multiply(begin + step, sums)
+                    done(begin + step - 1, 1)
+
+            def multiply_in_runs(begin: Any) -> None:
+                cute.fill(total, 0.0)
+                for at in cute.range_(0, steps, t.run):
+                    count = (steps - at).minimum(t.run)
+                    multiply_all(begin + at, count)
+                    done(begin + at + count - 1, 0)
+                    cute.hold(sums)
+                    for i in range(cute.size(sums.layout)):
+                        total[i] = total[i] + sums[i]
+
             if t.apart:
                 with cute.when(cute.same(consumer, 1)):
                     pass_on(0)
@@ -202,19 +235,19 @@ def linear(
                 begin = turn * steps
                 if t.apart:
                     arch.instruction("barrier", TURN + consumer, n=2 * WARPGROUP)
-                multiply(begin)
-                for step in cute.range_(1, steps):
-                    multiply(begin + step, sums)
-                    done(begin + step - 1, 1)
-                if t.apart:
-                    with cute.when(cute.less(turn + 1, turns)):
-                        pass_on(1 - consumer)
-                done(begin + steps - 1, 0)
-                cute.hold(sums)
+                if t.run:
+                    multiply_in_runs(begin)
+                else:
+                    multiply_all(begin, steps)
+                    if t.apart:
+                        with cute.when(cute.less(turn + 1, turns)):
+                            pass_on(1 - consumer)
+                    done(begin + steps - 1, 0)
+                    cute.hold(sums)
                 for part in range(t.n // ROW):
                     at = (row, column * (t.n // ROW) + part)
                     place = Place(store.mma, (t.m, ROW), at, (m, n), worker)
-                    values = epilogue(sums[(None, None, (None, part)), None, None], place, operands)
+                    values = epilogue(total[(None, None, (None, part)), None, None], place, operands)
                     store(values, part, at, consumer, worker, first)
             with cute.when(first):  # shared memory goes when the block ends
                 arch.instruction("copy.bulk_wait_group_all", n=0)

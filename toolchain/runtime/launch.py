@@ -31,7 +31,8 @@ _PLANS_MAX = 8192  # plans that are kept; a decode loop over growing shapes must
 class Launcher:
     """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. Only entries
     of `target` are considered, by default the executor's target. `borrows_from`: the source whose entries run the ops
-    that `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched.
+    of which `source` has none that fits; empty: there is no other. `borrowed`: the ops of which such entries were
+    launched.
 
     A virtual source takes the entries of the source that was measured to be the fastest for the sizes of a launch; a
     bundle without such an entry is an error. `ran`: the ops of which entries were launched, by the entries' source."""
@@ -60,7 +61,12 @@ class Launcher:
         dims, misaligned, gapped = check_layouts(f"{source}/{op}[{dtype}]", op, dtype, args)
         if self._best_of:
             source = self.bundle.fastest(self._best_of, op, dtype, dims, self.target)
-        return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
+        try:
+            return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
+        except LaunchError:
+            if self.borrows_from in ("", source):
+                raise
+            return self.bundle.select(self.borrows_from, op, dtype, dims, misaligned, gapped, self.target)
 
     @property
     def borrowed_ops(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,16 @@ def test_a_target_without_a_fitting_entry_has_a_row_that_says_so(cpu: CpuExecuto
     rows = {row.shape: row for row in run_rows(bundle(entry("few", "sm_90", where=["M < 3"])), cpu)}
     assert {row.status for row in rows.values()} == {"error"}
     assert "no entry fits" in rows[f"{CASE.shape} sm_90"].detail
+
+
+def test_a_source_that_borrows_has_no_row_where_no_entry_fits(cpu: CpuExecutor, inputs: Inputs) -> None:
+    few = bundle(replace(entry("few", "sm_90", where=["M < 3"]), source="cute"))
+    here = bundle(replace(entry("here", "sm_90"), source="cute"))
+    assert list(launchers(CASE, "f32", inputs, few, "cute", cpu)) == []
+    assert [shape for shape, _ in launchers(CASE, "f32", inputs, here, "cute", cpu)] == [f"{CASE.shape} sm_90"]
+    cpu.target = "sm_90"
+    assert list(launchers(CASE, "f32", inputs, few, "cute", cpu)) == []
+    assert [shape for shape, _ in launchers(CASE, "f32", inputs, here, "cute", cpu)] == [CASE.shape]
 
 
 def run_rows(found: Bundle, cpu: CpuExecutor) -> list[CellResult]:

@@ -80,6 +80,12 @@ def test_a_case_that_nothing_takes_keeps_its_row() -> None:
     assert only == [{("f32", "py"): frozenset({"few"})}, {("f32", "py"): frozenset()}]
 
 
+def test_a_source_that_borrows_has_no_row_of_what_it_lacks() -> None:
+    few = replace(entry("few", "M <= 8", BM=8), source="cute")
+    found = smallest(bundle(few), CpuExecutor(), [case(M=4), case()], ["cute"])
+    assert {number for number, *_ in found} == {0}
+
+
 def test_an_entry_that_no_interpreter_runs_has_one_case() -> None:
     """Its row says so; a reference would be computed for nothing."""
     cases = [case(M=129), case(), case(M=257, K=4096)]

@@ -74,6 +74,7 @@ __all__ = [
     "address",
     "arch",
     "both",
+    "broadcast_columns",
     "broadcast_rows",
     "ceil_div",
     "convert",
@@ -167,10 +168,20 @@ def with_layout(tensor: TensorValue, layout: Layout) -> TensorValue:
 
 def broadcast_rows(vector: TensorValue, rows: Any) -> TensorValue:
     """The tensor (N) as (rows, N), each row the same."""
-    count = vector.shape if isinstance(vector, SizedTensor) else size(vector.layout)
-    return TensorValue(
-        current().insert(op("make_view")([iterator(vector), layout_value(Layout((rows, count), (0, 1)))])).res
-    )
+    return _spread(vector, Layout((rows, _count(vector)), (0, 1)))
+
+
+def broadcast_columns(vector: TensorValue, columns: Any) -> TensorValue:
+    """The tensor (M) as (M, columns), each column the same."""
+    return _spread(vector, Layout((_count(vector), columns), (1, 0)))
+
+
+def _count(vector: TensorValue) -> Any:
+    return vector.shape if isinstance(vector, SizedTensor) else size(vector.layout)
+
+
+def _spread(vector: TensorValue, layout: Layout) -> TensorValue:
+    return TensorValue(current().insert(op("make_view")([iterator(vector), layout_value(layout)])).res)
 
 
 def domain_offset(tensor: SizedTensor, coordinate: tuple[Any, ...]) -> SizedTensor:

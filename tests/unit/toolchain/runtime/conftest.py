@@ -11,6 +11,7 @@ import pytest
 
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
+from toolchain.errors import LaunchError
 from toolchain.runtime.cpu import CpuExecutor
 
 
@@ -54,7 +55,9 @@ class Entries:
     ) -> Any:
         self.asked.append((source, op, dtype, dims, misaligned))
         known = [s for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype) and s.runs_on(target)]
-        return SimpleNamespace(form=FORM, spec=next(s for s in known if s.unmet(dims, misaligned, gapped) is None))
+        if (spec := next((s for s in known if s.unmet(dims, misaligned, gapped) is None), None)) is None:
+            raise LaunchError(f"{source}/{op}: no entry fits")
+        return SimpleNamespace(form=FORM, spec=spec)
 
     def fastest(self, among: Sequence[str], op: str, dtype: str, dims: Mapping[str, int], target: str | None) -> str:
         """`picks`: the source by op and number of rows; elsewhere the source of this module's entries."""

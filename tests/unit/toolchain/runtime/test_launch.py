@@ -242,6 +242,19 @@ def test_ops_that_a_source_lacks_are_borrowed(entries: Any, recorder: Any) -> No
     assert Launcher(entries, "own", recorder).source_of("linear", "f32") == "own", "nothing is borrowed unless asked"
 
 
+def test_where_no_entry_of_a_source_fits_another_is_borrowed(entries: Any, recorder: Any) -> None:
+    fast = next(spec for spec in entries.specs if spec.op == "linear")
+    entries.specs.append(replace(fast, symbol="linear_own_f32", source="own", where=("M > 100",)))
+    launcher = Launcher(entries, "own", recorder, borrows_from="py")
+    launcher("linear", "f32", **linear(recorder, m=101))
+    assert launcher.borrowed == set()
+    launcher("linear", "f32", **linear(recorder))
+    assert [launch[0] for launch in recorder.launched] == ["linear_own_f32", "linear_fast_f32"]
+    assert launcher.borrowed == {"linear"}
+    with pytest.raises(LaunchError, match="no entry fits"):
+        Launcher(entries, "own", recorder)("linear", "f32", **linear(recorder))
+
+
 def test_a_virtual_source_takes_the_fastest_sources_entry(entries: Any, recorder: Any) -> None:
     """What was measured decides; where nothing was, the first source that the bundle has."""
     fast, norm = (next(spec for spec in entries.specs if spec.op == op) for op in ("linear", "layernorm"))
@@ -255,7 +268,7 @@ def test_a_virtual_source_takes_the_fastest_sources_entry(entries: Any, recorder
     launcher("layernorm", "f32", **layernorm(recorder))
     assert [launch[0] for launch in recorder.launched] == ["linear_fast_f32", "linear_cute_f32", norm.symbol]
     assert launcher.borrowed_ops == "cute: linear; all others: py"
-    with pytest.raises(StopIteration):  # cute has no such entry, and no other takes its place
+    with pytest.raises(LaunchError, match="no entry fits"):  # cute has no such entry, and no other takes its place
         launcher("layernorm", "f32", **layernorm(recorder, n=9))
 
 
