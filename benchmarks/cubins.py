@@ -54,12 +54,13 @@ class EntryFunction(Function):
         for param in self.spec.params:
             value: Any = given[param.name]
             content += passed(value) if param.dims else [number(param.dtype, value)]
-        content += [self._map(made, given[made.array]) for made in self.form.maps]
+        stored = {param.name: param.storage(self.spec.dtype) for param in self.spec.params}
+        content += [self._map(made, stored[made.array], given[made.array]) for made in self.form.maps]
         return self.bind(self.spec.grid_for(dims, processors()), self.form.block, content)
 
-    def _map(self, made: TensorMap, tensor: Any) -> bytes:
+    def _map(self, made: TensorMap, dtype: str, tensor: Any) -> bytes:
         strides = tuple(stride * tensor.element_size() for stride in tensor.stride())
-        return self.gpu.encode(describe(made, self.spec.dtype, tensor.data_ptr(), tuple(tensor.shape), strides))
+        return self.gpu.encode(describe(made, dtype, tensor.data_ptr(), tuple(tensor.shape), strides))
 
 
 def address(tensor: Tensor) -> bytes:

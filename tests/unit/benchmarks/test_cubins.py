@@ -133,6 +133,17 @@ def test_an_entry_of_a_bundle_gets_its_arrays_numbers_and_maps(cubins: Any, fake
     assert fake.boxes == [(16, 1, 8, 1)]
 
 
+def test_a_map_is_of_its_arrays_dtype(cubins: Any, fake: FakeGPU, tmp_path: Path) -> None:
+    """Rows of 8 bits beside an output of 16."""
+    spec = EntrySpec("k", "linear_f8", "cute", "bf16", aligned=("x", "out"), grid=("1", "1", "1"), targets=("sm_90",))
+    code = ptx(".version 8.0", block=(256, 1, 1), maps=(TensorMap("x", (4, 16)), TensorMap("out", (4, 8))))
+    bundle = write(tmp_path / "bundle", [Compiled(spec, code, {"sm_90": b"cubin"})], {})
+    fake.sizes = (8,)
+    given = [Tensor(0x40000 * at) for at in range(1, 7)]
+    cubins.EntryFunction(bundle, bundle.entries[0], "sm_90").on({"M": 4}, *given)
+    assert fake.mapped == ["UINT8", "BFLOAT16"]
+
+
 def test_sides_take_turns_in_an_order_of_their_own_and_warm_up(cubins: Any) -> None:
     sides = {name: lambda name=name: Graph.log.append(name) for name in "abc"}
     times = cubins.times_in_turn(sides)

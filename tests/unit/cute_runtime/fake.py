@@ -22,6 +22,7 @@ class FakeGPU(FakeDriver):
         self.streams: list[int] = []
         self.kernel: Callable[[Sequence[int], Sequence[int], list[bytes]], None] = lambda *_: None
         self.boxes: list[tuple[int, ...]] = []  # of the TMA descriptors that were made
+        self.mapped: list[str] = []  # the dtypes of these
         self._memory: dict[int, Any] = {}
 
     def called(self, name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -52,6 +53,7 @@ class FakeGPU(FakeDriver):
 
     def cuTensorMapEncodeTiled(self, *args: Any) -> tuple[Any, Any]:  # noqa: N802 - the driver's name
         self.boxes.append(tuple(map(int, args[5])))
+        self.mapped.append(args[0].name.rpartition("_")[2])
         made = driver.CUtensorMap()
         ctypes.memset(made.getPtr(), int(args[1]), 128)  # the rank
         return driver.CUresult.CUDA_SUCCESS, made
