@@ -96,7 +96,8 @@ class Played:
             address = self._buffers[row["array"]].pointer
             slots.append(gpu.encode(describe(made, row["dtype"], address, row["shape"], row["strides"])))
         packed = Packed(slots)
-        config = gpu.launch_config(launch.grid, launch.form.block, launch.form.shared_bytes)
+        form = launch.form
+        config = gpu.launch_config(launch.grid, form.block, form.shared_bytes, together=form.together)
         what = f"{launch.symbol} with grid {launch.grid}"
         return lambda: gpu.launch(config, (handle, packed.address), what)
 

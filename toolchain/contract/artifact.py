@@ -21,6 +21,7 @@ WAITS_SINCE = (13, 4)  # from this bytecode version on, every Tile IR kernel wai
 _VERSION = r"\d+\.\d+"
 MAX_THREADS = 1024  # of a block, on every GPU
 MAX_SHARED = 227 * 1024  # bytes of a block, on the GPU that has the most
+MAX_CLUSTER = 8  # blocks of a cluster on every GPU that has them
 
 
 # How arguments are passed. The second: as the first, and behind them a CUtensorMap for each of the form's `maps`, as a
@@ -65,7 +66,8 @@ class Form:
     `block`: threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared
     memory of a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it
     may begin before that launch ends. `maps`: the tensor maps that it takes behind its op's parameters. `index_bits`:
-    of the signed integers in which the kernel counts an array's elements, 32 or 64.
+    of the signed integers in which the kernel counts an array's elements, 32 or 64. `together`: of a kernel whose
+    blocks must all run at the same time, the blocks of a cluster; 0 for any other kernel.
     """
 
     kind: Kind = "tile-ir"
@@ -76,8 +78,11 @@ class Form:
     waits: bool = False
     maps: tuple[TensorMap, ...] = ()
     index_bits: int = 64
+    together: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.together <= MAX_CLUSTER or (self.together and self.kind == "tile-ir"):
+            raise UsageError(f"{self.kind} in clusters of {self.together} blocks: PTX in 1 to {MAX_CLUSTER}")
         if self.index_bits not in (32, 64):
             raise UsageError(f"a kernel counts elements in 32 or 64 bits, not in {self.index_bits}")
         if self.kind not in get_args(Kind):
@@ -125,7 +130,7 @@ class Form:
         )
 
     def to_json(self) -> dict[str, Any]:
-        usual = {"maps": (), "index_bits": 64}  # as it was before there were others
+        usual = {"maps": (), "index_bits": 64, "together": 0}  # as it was before there were others
         return {key: value for key, value in asdict(self).items() if key not in usual or value != usual[key]}
 
     @classmethod
@@ -138,8 +143,12 @@ class Form:
             raise ValueError(f"{row['version']!r} is not a version of the bytecode")
         maps = tuple(TensorMap.from_json(made) for made in row.get("maps", ()))
         waits = row["waits"] is True
-        bits = row.get("index_bits", 64)
-        return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], waits, maps, bits)
+        bits, together = row.get("index_bits", 64), row.get("together", 0)
+        if type(together) is not int:
+            raise TypeError("together is an integer")
+        return cls(
+            row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], waits, maps, bits, together
+        )
 
 
 @dataclass(frozen=True)
@@ -162,12 +171,12 @@ def tile_ir(bytecode: bytes, version: str) -> Artifact:
 
 def ptx(
     text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits: bool = False,
-    maps: tuple[TensorMap, ...] = (), index_bits: int = 64, ir: str = "",
+    maps: tuple[TensorMap, ...] = (), index_bits: int = 64, together: int = 0, ir: str = "",
 ) -> Artifact:  # fmt: skip
     """PTX that has a `.visible .entry` named as the entry's symbol. `ir`: the kernel of which it was made. The others:
     see Form."""
     convention = TENSOR_MAPS if maps else CALLING_CONVENTION
-    form = Form("ptx", "", convention, block, shared_bytes, waits, maps, index_bits)
+    form = Form("ptx", "", convention, block, shared_bytes, waits, maps, index_bits, together)
     return Artifact(text.encode(), form, ir.encode())
 
 

@@ -313,11 +313,12 @@ class CudaExecutor(Executor):
         shared_bytes: int,
         *,
         ahead: bool = False,
+        together: int = 0,
         stream: int | None = None,
     ) -> Any:
         """How to launch a grid of blocks. `shared_bytes`: of dynamic shared memory for each block. `stream`: the
         driver's handle, by default our own. `ahead`: its blocks may start as soon as all blocks of the launch before it
-        let them (CUDA's programmatic dependent launch)."""
+        let them (CUDA's programmatic dependent launch). `together`: see Form."""
         driver = self._driver
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = grid
@@ -329,6 +330,13 @@ class CudaExecutor(Executor):
             attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
             attribute.value.programmaticStreamSerializationAllowed = 1
             config.attrs, config.numAttrs = [attribute], 1
+        if together:
+            cluster, cooperative = driver.CUlaunchAttribute(), driver.CUlaunchAttribute()
+            cluster.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = together, 1, 1
+            cooperative.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            cooperative.value.cooperative = 1
+            config.attrs, config.numAttrs = [cluster, cooperative], 2
         return config
 
     def _after(self) -> str:

@@ -45,7 +45,13 @@ class Stream(Protocol):
     def encode(self, descriptor: TMADescriptor) -> bytes: ...
 
     def launch_config(
-        self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, *, ahead: bool = False
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        *,
+        ahead: bool = False,
+        together: int = 0,
     ) -> Any: ...
 
     def start(
@@ -81,7 +87,9 @@ class CudaCommand:
         self.meets = bool(entry.spec.op_spec.peers)  # its blocks wait for those of other ranks
         self.waits = form.waits and executor.gpu.overlaps
         shape = (grid, form.block, form.shared_bytes)
-        self.plain = executor.launch_config(*shape)
+        self.plain = executor.launch_config(*shape, together=form.together)
+        if form.together:
+            _check_fit(executor, function, self.plain, self.what, grid[0] // form.together)
         self.ahead = executor.launch_config(*shape, ahead=True) if self.waits else self.plain
         named = [p for p in params if p.dims]
         pdl_reads = entry.spec.op_spec.pdl_reads
@@ -97,6 +105,16 @@ class CudaCommand:
                 self._maps.write(pointers)
             pdl_reads, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
             executor.start(self, arrays, pdl_reads, written)
+
+
+def _check_fit(executor: Stream, function: Any, config: Any, what: str, clusters: int) -> None:
+    """Raises LaunchError if a kernel whose blocks must all run at the same time has more than the GPU holds at once."""
+    room = int(executor.run("cuOccupancyMaxActiveClusters", function, config, doing=f"asking how much fits of {what}"))
+    if room < clusters:
+        raise LaunchError(
+            f"{what}: its {clusters} clusters must run at the same time, and this GPU has room for {room}",
+            hint="a GPU with fewer multiprocessors, or a part of one, runs the ops one by one",
+        )
 
 
 def _addresses(buffer: DeviceBuffer) -> range:

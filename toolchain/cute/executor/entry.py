@@ -38,4 +38,5 @@ def launch_entry(
         values += bound.array(param.name, array, align=step, unit=unit)
     for made in form.maps:
         values.append(bound.tensor_map(made.array, TensorMap(arrays[made.array], made.box, made.swizzle), ALIGNMENT))
-    return launch(of_text(text, spec.symbol), values, memory, grid, form.block, form.shared_bytes)
+    made, resident = of_text(text, spec.symbol), form.together > 0
+    return launch(made, values, memory, grid, form.block, form.shared_bytes, resident=resident)

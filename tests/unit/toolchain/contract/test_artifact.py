@@ -105,3 +105,16 @@ def test_the_bits_of_an_index_are_stored_with_the_bundle() -> None:
     assert "index_bits" not in ptx("", block=(1, 1, 1)).form.to_json()
     with pytest.raises(UsageError, match="32 or 64 bits, not in 16"):
         ptx("", block=(1, 1, 1), index_bits=16)
+
+
+def test_blocks_that_run_together_are_stored_with_the_bundle() -> None:
+    form = ptx("", block=(32, 1, 1), together=8).form
+    assert Form.from_json(form.to_json()) == form
+    assert "together" not in ptx("", block=(1, 1, 1)).form.to_json()
+    with pytest.raises(TypeError, match="together is an integer"):
+        Form.from_json({**form.to_json(), "together": "8"})
+    for blocks in (9, -1):
+        with pytest.raises(UsageError, match=f"clusters of {blocks} blocks"):
+            ptx("", block=(32, 1, 1), together=blocks)
+    with pytest.raises(UsageError, match="tile-ir in clusters"):
+        Form("tile-ir", "13.4", together=8)

@@ -257,6 +257,23 @@ def test_a_launch_takes_block_and_shared_memory_from_the_entry(fake: FakeDriver,
     assert [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"] == [shared] * asked
 
 
+def test_blocks_that_must_run_together_are_launched_so_or_not_at_all(fake: FakeDriver) -> None:
+    cuda, entry = CudaExecutor(), replace(ENTRY, form=ptx("", block=(32, 1, 1), together=1).form)
+    arguments = {"x": cuda.empty((4, 4), "f32"), "out": cuda.empty((4, 4), "f32")}
+    fake.values["cuOccupancyMaxActiveClusters"] = 0
+    with pytest.raises(LaunchError, match="clusters must run at the same time, and this GPU has room for 0"):
+        EntryLauncher(cuda)(BUNDLE, entry, arguments)
+    assert "cuLaunchKernelEx" not in fake.names()
+    fake.values["cuOccupancyMaxActiveClusters"] = 16
+    EntryLauncher(cuda)(BUNDLE, entry, arguments)
+    (config,) = [args[0] for name, args in fake.calls if name == "cuLaunchKernelEx"]
+    kinds = fake.CUlaunchAttributeID
+    assert [attribute.id for attribute in config.attrs] == [
+        kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    ]  # fmt: skip
+    assert (config.attrs[0].value.clusterDim.x, config.attrs[1].value.cooperative) == (1, 1)
+
+
 @pytest.mark.usefixtures("fake")
 def test_what_was_launched_is_known_by_the_hash_of_its_cubin() -> None:
     cuda, _handed_out = used()
