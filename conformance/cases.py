@@ -541,6 +541,28 @@ CASES: tuple[Case, ...] = (
             ("one row: spans of several tiles, some empty", 9, 37),
         )
     ),
+    *(
+        _case(
+            "decode_step",
+            why,
+            gpu_only=True,
+            L=12,
+            C=768,
+            E=2304,
+            F=3072,
+            H=12,
+            D=64,
+            V=50304,
+            X=1024,
+            P=places,
+            N=1,
+            TWO=2,
+            B=132,
+            S=36864,
+            W=12,
+        )
+        for why, places in (("GPT-2, the last place of its context", 1024), ("GPT-2, a shorter cache", 200))
+    ),
     _case("argmax_parts", "below one part", M=3, V=48, Z=1),
     _case("argmax_parts", "GPT-2's vocabulary, with ties", M=4, V=50257, Z=25),
     _case("next_token", "one part", M=1, Z=1),

@@ -23,6 +23,7 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "i8": np.dtype(np.int8),
     "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
 }
 
 
@@ -73,6 +74,8 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     if case.op in PAGED:  # as much is left in pages, behind a text or of nobody
         for name in ("k_cache", "v_cache"):
             _forget(arrays[name], arrays["tables"], arrays["positions"].astype(np.int32) + case.dims["T"])
+    for name in ops()[case.op].scratch:
+        outputs[name] = np.zeros_like(outputs[name])
     for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:
@@ -81,6 +84,8 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
                 outputs[name][batch, int(position) :] = np.nan
+    if case.op == "decode_step":
+        outputs["cache"][:, :, int(arrays["positions"][0]) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
 
@@ -110,7 +115,7 @@ IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in op
 def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
     if (case.op, name) in (("next_token", "positions"), ("next_token_of_ranks", "positions")):
         return np.arange(len(array), dtype=np.int32)
-    if name in (*CHANNEL, *WORK) or (case.op, name) == ("all_reduce_two_shot", "out"):
+    if name in (*CHANNEL, *WORK, *ops()[case.op].scratch) or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
     values = rng.standard_normal(array.shape)
     if case.op in DECODING and name == "k_cache":
@@ -160,6 +165,11 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             "positions",
         ):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
+        case "decode_step", "tokens":
+            return np.array([case.dims["V"] - 1], np.int32)
+        case "decode_step", "positions":  # the last place of a whole cache, the middle of another
+            places = case.dims["P"]
+            return np.array([places - 1 if places == case.dims["X"] else places // 2], np.int32)
         case op, "tables" if op.startswith("paged_"):  # of all texts, each page once, in no order
             return rng.permutation(case.dims["R"])[: np.prod(shape)].reshape(shape).astype(np.int32)
         case op, "positions" if op.startswith("paged_"):  # from an empty cache to the last that fit
@@ -206,6 +216,10 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[:, 0] *= 4e-6  # the first row of x is small, see below
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
+        case "decode_step", ("qkv" | "proj" | "fc" | "out" | "wte"):
+            values /= np.sqrt(case.dims["F" if name == "out" else "C"])
+        case "decode_step", ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe"):
+            values *= 0.1
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case (("norm_rope_append" | "paged_norm_rope_append" | "norm_rope_append_f8"), ("q" | "k")):

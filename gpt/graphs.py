@@ -121,11 +121,11 @@ class Decode:
         self._work = model.new_workspace(cache.batch, 1)
         out = model.new_logits(cache.batch)
         self.logits, self.tokens = model.visible(out), self._work.tokens
-        spans, parts = model.new_spans(cache), model.new_parts(cache.batch)
+        step, parts = model.step_launches(self._work, cache, out), model.new_parts(cache.batch)
         self._largest, _ = parts  # (B, Z)
 
         def launch() -> None:
-            model.passes.decode(self._work, cache.layer, cache.batch, spans, out)
+            step()
             model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
 
         self._run = ready(model, launch, graph=graph)

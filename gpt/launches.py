@@ -23,7 +23,7 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.runtime import Allocation, DeviceBuffer, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.executor import Command
-from toolchain.runtime.layout import dtype_name
+from toolchain.runtime.layout import NUMPY, dtype_name
 from toolchain.runtime.peers import Peers
 
 from .config import GPTConfig
@@ -54,6 +54,9 @@ class DryExecutor(CpuExecutor):
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
         return self.empty(array.shape, dtype_name(array.dtype))
+
+    def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
+        return np.zeros(source.shape, NUMPY[source.dtype])
 
     def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
         del target, array

@@ -27,6 +27,7 @@ from .config import VOCABULARY_STEP, GPTConfig
 from .families import SHARED, parts_of
 from .kv_cache import Cached, CachedF8, KVCache, check_kind
 from .layers import Launch, Spans
+from .one_launch import OP, OneLaunch, dims
 from .passes import Passes
 from .plan import ModelPlan
 from .quantize import kind_of
@@ -95,6 +96,7 @@ class GPT:
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, bool(kind))
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
+        self._one_launch: OneLaunch | None = None  # made when it is first wanted
 
     @classmethod
     def from_pretrained(cls, path_or_name: str | Path, *, launcher: Launcher, dtype: str = "bf16") -> GPT:
@@ -160,9 +162,28 @@ class GPT:
         work = self._kept_workspace(batch, 1)
         self.place(work, column, cache.lengths)
         out = self.new_logits(batch)
-        self.passes.decode(work, cache.layer, batch, self.new_spans(cache), out)
+        self.step_launches(work, cache, out)()
         cache.lengths += 1
         return self.visible(out)
+
+    def step_launches(self, work: Workspace, cache: KVCache, out: DeviceBuffer) -> Callable[[], None]:
+        """What launches a decoding step, as `Passes.decode` or as one launch."""
+        if self.takes_one_launch(cache):
+            if self._one_launch is None:
+                self._one_launch = OneLaunch(self.config, self.weights, self.executor, self.vocabulary)
+            return partial(self._one_launch, self.launcher, work, cache, out)
+        return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out)
+
+    def takes_one_launch(self, cache: KVCache) -> bool:
+        """Whether a step over this cache is one launch: of a folded GPT-2, for one text, on a device that is no smaller
+        than the one its entries are for, and from a source that has one."""
+        launcher, config = self.launcher, self.config
+        whole = cache.batch == 1 and cache.scales is None and cache.memory.layout.aligned_contiguous
+        if not (whole and self.folded and config.family == "gpt2" and launcher.target):
+            return False
+        if self.executor.sms < self._plan.policy.sms:
+            return False
+        return launcher.has(OP, self.dtype, dims(config, self.vocabulary, cache.positions, self.executor.sms))
 
     def step_by_step(self, tokens: Tokens) -> NDArray[np.float32]:
         """Logits (B, T, V) after each of tokens (B, T), which come one by one, through a cache, as a text is

@@ -37,13 +37,13 @@ class CuteSource:
         kernel, block = found.kernel, (found.kernel.threads, 1, 1)
         return ptx(
             text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps, ir=str(kernel),
-            index_bits=INDEX_BITS,
+            index_bits=INDEX_BITS, together=found.together,
         )  # fmt: skip
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the PTX may. Kernels share their parts, so all files of this folder count."""
         compiler = (path for path in COMPILER.rglob("*.py") if path.parent.name != "executor")
-        files = [*HERE.glob("*.py"), *compiler]
+        files = [*HERE.rglob("*.py"), *compiler]
         return fingerprint(spec, files, packages=["llvmlite"])
 
 

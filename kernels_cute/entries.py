@@ -12,6 +12,8 @@ from toolchain.cute.dsl import Kernel
 from toolchain.errors import SourceError, UsageError
 
 from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90
+from .decode import step
+from .decode.plan import RANKS, Step
 from .epilogues import EPILOGUES, Epilogue
 from .scaled import SCALED
 
@@ -20,11 +22,13 @@ PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
 
 @dataclass(frozen=True)
 class TracedKernel:
-    """A traced kernel. `arch`: of its PTX. `maps`: the tensor maps that it takes behind its op's parameters."""
+    """A traced kernel. `arch`: of its PTX. `maps`: the tensor maps that it takes behind its op's parameters.
+    `together`: see Form."""
 
     kernel: Kernel
     arch: str = PORTABLE
     maps: tuple[TensorMap, ...] = ()
+    together: int = 0
 
 
 def made(spec: EntrySpec) -> TracedKernel:
@@ -75,6 +79,14 @@ def _attention_wgmma(spec: EntrySpec) -> TracedKernel:
     return TracedKernel(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
 
 
+def _decode_step(spec: EntrySpec) -> TracedKernel:
+    c = spec.constants
+    size = Step(
+        c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"]
+    )  # fmt: skip
+    return TracedKernel(step.decode_step(size, spec.symbol), "sm_90a", step.maps(size), RANKS)
+
+
 def _dtype(spec: EntrySpec) -> str:
     if spec.dtype not in ("f16", "bf16"):
         raise UsageError(f"no product of {spec.dtype} here", hint="f16 or bf16")
@@ -90,6 +102,7 @@ def _epilogue(spec: EntrySpec) -> Epilogue:
 KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "mma_sync": _mma_sync,
     "wgmma": _wgmma,
+    "decode_step": _decode_step,
     "attention_mma": _attention_mma,
     "attention_wgmma": _attention_wgmma,
     "layernorm": _layernorm,

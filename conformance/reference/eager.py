@@ -6,6 +6,7 @@ their inputs are rounded to tf32 first. `dtype` is an entry's: f32, tf32, f16 or
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from . import decode_step as whole
 from . import float64
 
 Array = NDArray[Any]
@@ -368,6 +370,12 @@ def decode_attention_unsplit(
 def argmax_parts(x: Array, values: Array, *, dtype: str) -> tuple[F32, NDArray[np.int32]]:
     largest, indices = float64.argmax_parts(rounded(x, dtype), values)
     return f32(largest), indices
+
+
+@functools.wraps(whole.decode_step)
+def decode_step(*, dtype: str, **arrays: Any) -> tuple[Array, ...]:
+    made = whole.decode_step(**arrays, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
+    return tuple(rounded(one, dtype) for one in made)
 
 
 def next_token(

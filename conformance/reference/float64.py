@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+
+from . import decode_step as whole
 
 Array = NDArray[Any]
 F32 = NDArray[np.float32]
@@ -333,6 +336,11 @@ def decode_attention_unsplit(
         weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), keys[b, seen]))  # (H, S)
         out[b] = np.einsum("hp,phd->hd", weights, values[b, seen])
     return keys, values, out
+
+
+@functools.wraps(whole.decode_step)
+def decode_step(**arrays: Any) -> tuple[F64, F64]:
+    return whole.decode_step(**arrays, wide=np.float64, keep=lambda x: x)
 
 
 def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
+from .block import Cache
 from .lanes import (
     CHUNK,
     COLUMNS,
@@ -33,24 +34,19 @@ from .plan import FAR, HEAD, LOG2_E, NEVER, RANKS
 from .warps import Warps
 
 
-def attention(w: Warps, layer: Any, keys: Any, values: Any) -> None:
+def attention(w: Warps, layer: Any, cache: Cache) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * s.steps(head=True)
     _tell_qkv(w, layer, first)
-    w.here.mark(layer, 2)
     mine = pair_of(lane) * 2
     pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(here.told, mine, 2, layer)]
-    w.here.mark(layer, 3)
-    _weigh(w, first + 3, spread(pair, lane), layer)
+    _weigh(w, first + 3, spread(pair, lane))
     score = across(dot(pair, w.words(here.told, mine + HEAD, 2, layer)), 16, 8, 4, 2, 1)
-    w.here.mark(layer, 7)
     w.meet()
-    w.here.mark(layer, 8)
     _tell_part(w, layer)
     _merge(w, layer, score)
-    w.here.mark(layer, 9)
     with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, 0))):
-        _append(w, layer, keys, values)
+        _append(w, layer, cache)
     w.meet()
     number = first + 3 + len(s.attended)
     here.full.wait(number)
@@ -59,7 +55,6 @@ def attention(w: Warps, layer: Any, keys: Any, values: Any) -> None:
     w.arrive(number)
     with cute.when(has_row(lane)):
         w.add(layer, 0, here.rank * (s.width // RANKS) + w.warp * ROWS + lane // 4, made)
-    w.here.mark(layer, 10)
 
 
 def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
@@ -67,7 +62,6 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
     w.save(w.tiles(first, 3, w.operand([w.x[0], w.x[1]])), 2, w.squares())
-    w.here.mark(layer, 1)
     w.meet()
     value = w.row_total(2, 0, lane.minimum(3 * ROWS - 1)).fma(w.scale(2, 3), w.qkv_bias[0])
     for i in range(0, RANKS, s.warps):
@@ -76,19 +70,18 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 
-def _weigh(w: Warps, first: Any, q: list[Any], layer: Any) -> None:
+def _weigh(w: Warps, first: Any, q: list[Any]) -> None:
     """The warp's positions: 4 in each slot, 8 lanes for each. Their weights are relative to the warp's maximum."""
     s, here, lane = w.step, w.here, w.lane
     scores, inside = list[Any](), list[Any]()
     mine = w.warp * 4 + lane // 8  # of the positions of a slot
     for i, count in enumerate(s.attended):
         here.full.wait(first + i)
-        w.here.mark(layer, 4 + min(i, 2))
-        at = here.chunk(first + i) + mine.minimum(count - 1) * CHUNK + w.chunk
         position = here.rank * s.span + i * 4 * s.warps + mine
         there = cute.less(position, w.position)
         inside.append(there if count == 4 * s.warps else cute.both(there, cute.less(mine, count)))
-        scores.append(cute.select(inside[-1], across(dot(floats(here.ring, at), q), 4, 2, 1), NEVER))
+        read = floats(here.ring, here.chunk(first + i) + mine * CHUNK + w.chunk, inside[-1])
+        scores.append(cute.select(inside[-1], across(dot(read, q), 4, 2, 1), NEVER))
     most = scores[0]
     for score in scores[1:]:
         most = most.maximum(score)
@@ -98,9 +91,9 @@ def _weigh(w: Warps, first: Any, q: list[Any], layer: Any) -> None:
         for score, there in zip(scores, inside, strict=True)
     ]
     mixed = [cute.scalar(0.0)] * CHUNK
-    for i, (count, weight) in enumerate(zip(s.attended, weights, strict=True)):
-        at = here.chunk(first + i) + mine.minimum(count - 1) * CHUNK + w.chunk + s.width // 2
-        mixed = [value.fma(weight, so_far) for value, so_far in zip(floats(here.ring, at), mixed, strict=True)]
+    for i, (there, weight) in enumerate(zip(inside, weights, strict=True)):
+        read = floats(here.ring, here.chunk(first + i) + mine * CHUNK + w.chunk + s.width // 2, there)
+        mixed = [value.fma(weight, so_far) for value, so_far in zip(read, mixed, strict=True)]
         w.arrive(first + i)
     put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), fold(mixed, lane, (16, 8)))
     sum_ = across(total(weights), 16, 8)
@@ -147,10 +140,10 @@ def _merge(w: Warps, layer: Any, score: Any) -> None:
                 w.merged[pair], w.merged[pair + WARP] = high, low
 
 
-def _append(w: Warps, layer: Any, keys: Any, values: Any) -> None:
+def _append(w: Warps, layer: Any, cache: Cache) -> None:
     """The new key and value to the cache, by the block that has read the positions around them."""
     s, here = w.step, w.here
-    row = ((layer * s.heads + here.head) * s.positions + w.position) * (HEAD // 2) + w.lane
-    for number, cache in ((1, keys), (2, values)):
-        pair = w.words(here.told, w.lane * 2 + number * HEAD, 2, layer)
-        put(cache, row, [value.to("bf16") for value in pair])
+    for which in range(2):
+        pair = w.words(here.told, w.lane * 2 + (which + 1) * HEAD, 2, layer)
+        row = (layer * 2 + which) * cache.positions + w.position
+        put(cache.numbers, row * (s.width // 2) + here.head * (HEAD // 2) + w.lane, [one.to("bf16") for one in pair])

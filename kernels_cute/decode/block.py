@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
@@ -13,14 +14,21 @@ from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
 
 from .lanes import CHUNK, WARP
-from .plan import FAR, HEAD, POINTS, RANKS, Step
+from .plan import FAR, HEAD, RANKS, Step
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Keys and values (L, 2, P, C) in one dimension, and P."""
+
+    numbers: Any
+    positions: Any
 
 
 class Here:
-    """Where a thread is, and the block's shared memory. `marks`: for the clock."""
+    """Where a thread is, and the block's shared memory."""
 
-    def __init__(self, s: Step, marks: Any = None) -> None:
-        self.marks = marks
+    def __init__(self, s: Step) -> None:
         thread = arch.thread_idx()[0]
         self.step, self.block = s, arch.block_idx()[0]
         self.warp, self.lane = thread // WARP, thread % WARP
@@ -48,18 +56,14 @@ class Here:
         with cute.when(cute.invert(self.with_head)):
             do(head=False)
 
-    def mark(self, layer: Any, point: int) -> None:
-        """Notes the clock of the warp."""
-        if self.marks is None:
-            return
-        s = self.step
-        place = ((self.block * s.layers + layer) * (s.warps + 1) + self.warp) * POINTS + point
-        with cute.when(cute.same(self.lane, 0)):
-            self.marks[place] = cute.Scalar(arch.instruction("clock", results=[i64])[0])
-
     def chunk(self, number: Any) -> Any:
         """The first chunk of the slot that a step of the stream is in."""
         return number % self.step.slots * self.step.width
+
+
+def flat(tensor: Any) -> Any:
+    """An array without gaps as one dimension, whatever its sizes are."""
+    return cute.view(cute.iterator(tensor), Layout(1 << 30))
 
 
 def chunk_address(tensor: Any, chunk: Any) -> Any:

@@ -40,12 +40,20 @@ def put(tensor: Any, number: Any, values: Sequence[Any]) -> None:
     cute.copy(one, held, cute.partition(one, "D", cute.local_tile(tensor, (count,), (number,)), 0))
 
 
-def floats(tensor: Any, number: Any) -> list[Any]:
-    """A chunk of bf16 or f32 as f32."""
-    if tensor.dtype == "f32":
-        return [*vector(tensor, number * 2, 4), *vector(tensor, number * 2 + 1, 4)]
-    pairs = [arch.instruction("unpack.pair", word, results=[f32, f32]) for word in _raw(tensor, number)]
+def floats(tensor: Any, number: Any, where: Any = None) -> list[Any]:
+    """A chunk of bf16 as f32; zeros in lanes where a condition does not hold, which read nothing."""
+    words = _raw(tensor, number) if where is None else _raw_where(where, tensor, number)
+    pairs = [arch.instruction("unpack.pair", word, results=[f32, f32]) for word in words]
     return [cute.Scalar(value) for pair in pairs for value in pair]
+
+
+def _raw_where(condition: Any, tensor: Any, number: Any) -> list[Any]:
+    held = cute.make_fragment(CHUNK // 2, "i32")
+    cute.fill(held, cute.scalar(0, i32))
+    with cute.when(condition):  # nothing but loads, so that the warp is not divided
+        for i, word in enumerate(_raw(tensor, number)):
+            held[i] = word
+    return [held[i] for i in range(CHUNK // 2)]
 
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:

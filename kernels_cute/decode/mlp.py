@@ -18,14 +18,12 @@ def mlp(w: Warps, layer: Any, *, head: bool) -> None:
     first = layer * s.steps(head=head) + s.steps(head=head) - 2 * tiles
     mine = [(lane + batch).minimum(units - 1) for batch in range(0, units, WARP)]
     w.save(w.tiles(first, tiles, w.operand([w.x[0], w.x[1]])), set_, w.squares())
-    w.here.mark(layer, 12)
     w.meet()
     scale = w.scale(set_, tiles)
     hidden = [
         gelu(w.row_total(set_, batch, unit - batch * WARP).fma(scale, w.fc_bias[batch]))
         for batch, unit in enumerate(mine)
     ]
-    w.here.mark(layer, 13)
     made = [cute.scalar(0.0)] * CHUNK
     for i in range(tiles):
         number = first + tiles + i
@@ -36,17 +34,12 @@ def mlp(w: Warps, layer: Any, *, head: bool) -> None:
             at = here.chunk(number) + (lane // 8 + down) * (s.width // CHUNK) + w.warp * CHUNK + w.chunk
             made = [one.fma(factor, so_far) for one, so_far in zip(floats(here.ring, at), made, strict=True)]
         w.arrive(number)
-    w.here.mark(layer, 14)
     _add_up(w, layer, fold(made, lane, (16, 8)))
 
 
 def _add_up(w: Warps, layer: Any, pair: list[Any]) -> None:
-    """The block's sums of the lane's pair of columns, added to the other blocks'."""
+    """The block's sums of the lane's pair of columns, added up by the cluster, and then to the other clusters'."""
     s, here, lane = w.step, w.here, w.lane
-    if not s.shared_sum:
-        for i, value in enumerate(pair):
-            w.add(layer, 1, w.own * 2 + i, value)
-        return
     each = s.width // RANKS // 2  # pairs of a block
     w.tell(here.columns, (here.rank * each + w.own % each) * 2, w.own // each, layer, *pair)
     column = w.warp * ROWS + lane % 4 * 2

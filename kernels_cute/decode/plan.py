@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from toolchain.errors import UsageError
 
@@ -11,8 +12,7 @@ from .lanes import COLUMNS, ROWS
 RANKS = 8  # blocks of a cluster
 HEAD = 64  # elements of a head
 WARP = 32
-EPSILON = 1e-5
-POINTS = 16  # of a warp in a layer, at which the clock is noted
+BOX = 16  # positions that one copy brings, at most
 NEVER = -1e30  # the score of a position that is not attended to
 LOG2_E = 1.4426950408889634
 FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums, a maximum, a sum of weights
@@ -20,11 +20,9 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 
 @dataclass(frozen=True)
 class Step:
-    """`width`: C. `positions`: of the cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`: of 8
-    blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring; `flying`: those
-    that may be on their way at once, 0 for any. `shared_sum`: the blocks of a cluster add their parts of the MLP up
-    before they are added to the others'. `marks`: a further array (blocks, L, warps + 1, 16) i64 gets the clock of each
-    warp at points of each layer. Raises UsageError."""
+    """`width`: C. `positions`: the most of a cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`:
+    of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring; `flying`: those
+    that may be on their way at once, 0 for any. Raises UsageError."""
 
     layers: int = 12
     width: int = 768
@@ -34,8 +32,6 @@ class Step:
     units: tuple[int, int] = (32, 32)
     slots: int = 16
     flying: int = 3
-    shared_sum: bool = True
-    marks: bool = False
 
     def __post_init__(self) -> None:
         made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
@@ -65,6 +61,11 @@ class Step:
     def span(self) -> int:
         """Positions of a block."""
         return self.positions // RANKS
+
+    @property
+    def box(self) -> int:
+        """Positions that one copy brings: each slot has a multiple of it."""
+        return gcd(BOX, 4 * self.warps, self.span)
 
     @property
     def attended(self) -> list[int]:

@@ -24,59 +24,65 @@ from typing import Any
 
 from xdsl.dialects.builtin import f32, i32
 
+from toolchain.contract.artifact import TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from .attention import attention
-from .block import Here, as_number, as_scalar, element_address
+from .block import Cache, Here, as_number, as_scalar, element_address, flat
 from .lanes import ROWS, WARP, dot, has_row, vector
 from .mlp import mlp
-from .plan import EPSILON, FAR, HEAD, RANKS, Step
+from .plan import FAR, HEAD, RANKS, Step
 from .stream import Producer
 from .warps import Warps
 
 
-def parameters(step: Step) -> list[cute.Parameter]:
-    """Weights and biases; keys and values; the last norm; token and position, launches; sums; logits, errors. All in
-    one dimension, in the order of the layers: `decode_step` says how each lies."""
-    half, whole = cute.Array("bf16", rank=1), cute.Array("f32", rank=1)
-    number, words = cute.Array("i32", rank=1), cute.Array("i64", rank=1)
-    return [*[half] * 14, *[number] * 2, words, whole, number, *[words] * step.marks]
+def maps(step: Step) -> tuple[TensorMap, ...]:
+    """The tensor map that the kernel takes behind its op's parameters."""
+    return (TensorMap("cache", (1, 1, step.box, HEAD)),)
+
+
+def parameters() -> list[cute.Parameter]:
+    """Those of the op `decode_step`, and the tensor map of the cache."""
+    half = [cute.Array("bf16", rank=rank) for rank in range(5)]
+    numbers, words = [cute.Array("i32", rank=rank) for rank in range(3)], cute.Array("i64", rank=1)
+    weights, biases = [half[3], half[4], half[3], half[3]], [half[2]] * 4
+    return [
+        *weights, *biases, half[2], half[2], half[1], half[1], numbers[1], numbers[1], half[2], half[4], numbers[1],
+        words, numbers[2], cute.Float32(), cute.TensorMap(),
+    ]  # fmt: skip
 
 
 def decode_step(step: Step | None = None, name: str = "decode_step") -> cute.Kernel:
-    """The kernel. Its arrays, each flat:
-
-    `qkv` (L, 3, C, C) and `fc` (L, 4C, C): a row for each output; `proj` (L, H, 8, C / 8, 64): for each head the
-    outputs of each block of its cluster; `out` (L, 4C, C): a row for each hidden unit; biases as their outputs;
-    `tokens` (V, C), `places` (P, C); `keys`, `values` (L, H, P, 64); `state`: token, position; `launches` (blocks): 0
-    at first; `sums` (2, L, 2, C): 0 at first; `errors` (blocks, warps): not 0 where a word did not come.
-    """
+    """The kernel of the op `decode_step` (ops.toml says what its arrays are), in bf16, with a tensor map of the cache
+    behind its parameters. All arrays are without gaps."""
     s = step or Step()
 
-    @cute.kernel(*parameters(s), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
+    @cute.kernel(*parameters(), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
     def kernel(
         qkv: Any, proj: Any, fc: Any, out: Any, qkv_bias: Any, proj_bias: Any, fc_bias: Any, out_bias: Any,
-        tokens: Any, places: Any, keys: Any, values: Any, gain: Any, shift: Any, state: Any, launches: Any,
-        sums: Any, logits: Any, errors: Any, *marks: Any,
+        wte: Any, wpe: Any, gain: Any, shift: Any, tokens: Any, positions: Any, logits: Any, cache: Any,
+        launches: Any, sums: Any, errors: Any, eps: Any, cache_map: Any,
     ) -> None:  # fmt: skip
-        here = Here(s, *marks)
-        weights = {"qkv": qkv, "proj": proj, "fc": fc, "out": out}
+        here, position = Here(s), as_number(positions[0])
         with cute.when(cute.same(here.warp, s.warps)):
-            Producer(here, weights, tokens, keys, values).run()
+            weights = {"qkv": qkv, "proj": proj, "fc": fc, "out": out, "tokens": wte}
+            flat_weights = {name: flat(weight) for name, weight in weights.items()}
+            Producer(here, flat_weights, cache_map, position).run()
         with cute.when(cute.less(here.warp, s.warps)):
-            biases = {"qkv": qkv_bias, "proj": proj_bias, "fc": fc_bias, "out": out_bias}
-            w = Warps(here, biases, sums, state, launches)
-            start(w, tokens, places)
+            biases = {"qkv": flat(qkv_bias), "proj": flat(proj_bias), "fc": flat(fc_bias), "out": flat(out_bias)}
+            w = Warps(here, biases, sums, launches, eps, position)
+            start(w, flat(wte), flat(wpe), as_number(tokens[0]))
+            cached = Cache(flat(cache), cache.shape[2])
             for layer in cute.range_(s.layers):
-                walk_layer(w, layer, keys, values)
-            logits_of(w, gain, shift, logits)
-            end(w, errors)
+                walk_layer(w, layer, cached)
+            logits_of(w, gain, shift, flat(logits))
+            end(w, flat(errors))
 
     return kernel
 
 
-def start(w: Warps, tokens: Any, places: Any) -> None:
+def start(w: Warps, tokens: Any, places: Any, token: Any) -> None:
     """Clears words, meets the cluster, and adds the embeddings, less their mean."""
     s, here, thread = w.step, w.here, w.warp * WARP + w.lane
     for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, s.width)):
@@ -86,7 +92,7 @@ def start(w: Warps, tokens: Any, places: Any) -> None:
     cute.fill(w.fc_bias, 0.0)
     fetch(w, 0)
     arch.instruction("cluster.arrive", atom="release")
-    row, place = w.token * (s.width // 2), w.position * (s.width // 2)
+    row, place = token * (s.width // 2), w.position * (s.width // 2)
     made = [
         a.to("f32") + b.to("f32")
         for a, b in zip(vector(tokens, row + w.own, 2), vector(places, place + w.own, 2), strict=True)
@@ -125,23 +131,20 @@ def fetch(w: Warps, layer: Any) -> None:
             arch.instruction("prefetch", element_address(w.sums, w.column(layer, 0, line * 16)))
 
 
-def walk_layer(w: Warps, layer: Any, keys: Any, values: Any) -> None:
+def walk_layer(w: Warps, layer: Any, cache: Cache) -> None:
     """A layer: attention in the blocks with a head, and the MLP in all."""
     s, here = w.step, w.here
     fetch(w, (layer + 1).minimum(s.layers - 1))
-    w.here.mark(layer, 0)
     bias = w.bias("proj", layer, w.own, 2)
     more = w.bias("out", layer, w.own, 2)
     with cute.when(here.with_head):
-        attention(w, layer, keys, values)
+        attention(w, layer, cache)
     for i, value in enumerate(w.sum(layer, 0, s.heads)):
         w.x[i] = w.x[i] + value + bias[i]
-    w.here.mark(layer, 11)
     here.either(partial(mlp, w, layer))
     read_ahead(w, (layer + 1).minimum(s.layers - 1))
-    for i, value in enumerate(w.sum(layer, 1, s.clusters if s.shared_sum else s.blocks)):
+    for i, value in enumerate(w.sum(layer, 1, s.clusters)):
         w.x[i] = w.x[i] + value + more[i]
-    w.here.mark(layer, 15)
 
 
 def logits_of(w: Warps, gain: Any, shift: Any, logits: Any) -> None:
@@ -149,8 +152,10 @@ def logits_of(w: Warps, gain: Any, shift: Any, logits: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     weights, biases = vector(gain, w.own, 2), vector(shift, w.own, 2)
     mean = w.whole(dot([w.x[0], w.x[1]], [w.x[0], w.x[1]]), 1) * (1.0 / s.width)
-    scale = cute.Scalar(arch.instruction("rsqrt", mean + EPSILON, results=[f32])[0])
+    scale = cute.Scalar(arch.instruction("rsqrt", mean + w.eps, results=[f32])[0])
     made = [(w.x[i] * scale).fma(weights[i].to("f32"), biases[i].to("f32")) for i in range(2)]
+    # Nobody takes logits for right that were made from words which did not come: those of this block become NaN.
+    made[0] = cute.select(cute.less(0, as_number(w.late[0])), cute.scalar(float("nan")), made[0])
     columns, tiles = w.operand(made), s.vocabulary // ROWS
     before = cute.make_fragment(1, "i32")
 
@@ -171,7 +176,7 @@ def logits_of(w: Warps, gain: Any, shift: Any, logits: Any) -> None:
         w.meet()
         tile = (step * 4 + lane // ROWS) * s.blocks + here.block
         with cute.when(cute.both(cute.same(step % s.warps, w.warp), cute.less(tile, tiles))):
-            logits[tile * ROWS + lane % ROWS] = w.row_total(step % 2, 0, lane)
+            logits[tile * ROWS + lane % ROWS] = w.row_total(step % 2, 0, lane).to("bf16")
 
 
 def end(w: Warps, errors: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from toolchain.cute import dsl as cute
@@ -9,15 +11,16 @@ from toolchain.cute.dsl import arch
 
 from .block import Here, chunk_address
 from .lanes import CHUNK, ROWS
-from .plan import HEAD, POINTS, RANKS
+from .plan import HEAD, RANKS
 
 
 class Producer:
     """The warp that streams weights, keys and values: one thread of it."""
 
-    def __init__(self, here: Here, weights: dict[str, Any], tokens: Any, keys: Any, values: Any) -> None:
-        self.here, self.step, self.weights = here, here.step, weights
-        self.tokens, self.keys, self.values = tokens, keys, values
+    def __init__(self, here: Here, weights: dict[str, Any], cache: Any, position: Any) -> None:
+        """`weights`: also the embedding, `tokens`. `cache`: the tensor map of keys and values. `position`: that of the
+        new token, which so many stand before."""
+        self.here, self.step, self.weights, self.cache, self.position = here, here.step, weights, cache, position
 
     def run(self) -> None:
         here = self.here
@@ -27,7 +30,6 @@ class Producer:
             arch.instruction("mbarrier.init_fence")
         arch.instruction("warp_sync")
         arch.instruction("cluster.arrive", atom="release")
-        here.mark(0, POINTS - 1)
         with cute.when(cute.same(here.lane, 0)):
             here.either(self._stream)
         arch.instruction("warp_sync")
@@ -43,37 +45,53 @@ class Producer:
         for i in cute.range_(s.rounds):
             tile = i * s.blocks + here.block
             with cute.when(cute.less(tile, s.vocabulary // ROWS)):
-                self._bring(s.layers * steps + i, (self.tokens, tile * s.width, s.slot, 0))
+                self._rows("tokens", tile, s.layers * steps + i)
 
     def _layer(self, layer: Any, first: Any, *, head: bool) -> None:
-        s, here, number = self.step, self.here, first
-        brought = list[tuple[tuple[Any, Any, int, int], ...]]()
+        s, here = self.step, self.here
+        slots = list[Callable[[Any], None]]()
         if head:
             for which in range(3):
-                tile = (layer * 3 + which) * (s.width // ROWS) + here.block
-                brought.append(((self.weights["qkv"], tile * s.width, s.slot, 0),))
-            row = (layer * s.heads + here.head) * s.positions + here.rank * s.span
-            for i, count in enumerate(s.attended):
-                at = (row + i * 4 * s.warps) * (HEAD // CHUNK)
-                pair = ((self.keys, 0), (self.values, s.width // 2))
-                brought.append(tuple((of, at, count * HEAD, into) for of, into in pair))
-            brought.append(((self.weights["proj"], (layer * (s.heads * RANKS) + here.block) * s.width, s.slot, 0),))
+                slots.append(partial(self._rows, "qkv", (layer * 3 + which) * (s.width // ROWS) + here.block))
+            for i in range(len(s.attended)):
+                slots.append(partial(self._positions, layer, i))
+            slots.append(partial(self._rows, "proj", layer * (s.heads * RANKS) + here.block))
         tile = layer * (4 * s.width // ROWS) + here.first_unit(head=head) // ROWS
         for name in ("fc", "out"):
             for i in range(s.units[0 if head else 1] // ROWS):
-                brought.append(((self.weights[name], (tile + i) * s.width, s.slot, 0),))
-        for i, copies in enumerate(brought):
-            self._bring(number + i, *copies)
-            self.here.mark(layer, i)
+                slots.append(partial(self._rows, name, tile + i))
+        for i, fill in enumerate(slots):
+            fill(first + i)
 
-    def _bring(self, number: Any, *copies: tuple[Any, Any, int, int]) -> None:
-        """Fills a slot: what, its first chunk, how many elements, and how many chunks into the slot."""
+    def _rows(self, name: str, tile: Any, number: Any) -> None:
+        """Fills a slot with 8 rows of a weight."""
+        s, here = self.step, self.here
+        self._wait(number)
+        here.full.expect(number, s.slot * 2)
+        place, start = chunk_address(here.ring, here.chunk(number)), chunk_address(self.weights[name], tile * s.width)
+        arch.instruction("copy.bulk_load", place, start, here.full.at(number % s.slots), n=s.slot * 2)
+
+    def _positions(self, layer: Any, i: int, number: Any) -> None:
+        """Fills a slot with keys and values of some positions, unless all of them are yet to come."""
+        s, here = self.step, self.here
+        first, boxes = here.rank * s.span + i * 4 * s.warps, s.attended[i] // s.box
+        filled = cute.less(first, self.position)
+        self._wait(number)
+        with cute.when(cute.invert(filled)):
+            here.full.arrive(number)
+        with cute.when(filled):
+            here.full.expect(number, 2 * s.attended[i] * HEAD * 2)
+            for which in range(2):
+                for box in range(boxes):
+                    into = which * (s.width // 2) + box * (s.box * HEAD // CHUNK)
+                    place, at = chunk_address(here.ring, here.chunk(number) + into), first + box * s.box
+                    signal = here.full.at(number % s.slots)
+                    arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, which, layer)
+
+    def _wait(self, number: Any) -> None:
+        """Waits until the slot is free."""
         here, flying = self.here, self.step.flying
         here.free.wait(number, free=True)
         if flying:  # what the others ask the L2 cache for would wait behind a burst of loads
             with cute.when(cute.less(flying - 1, number)):
                 here.full.wait(number - flying)
-        here.full.expect(number, sum(count for _, _, count, _ in copies) * 2)
-        for source, first, count, into in copies:
-            place, start = chunk_address(here.ring, here.chunk(number) + into), chunk_address(source, first)
-            arch.instruction("copy.bulk_load", place, start, here.full.at(number % self.step.slots), n=count * 2)

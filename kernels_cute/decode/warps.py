@@ -28,7 +28,7 @@ from .lanes import (
     total,
     vector,
 )
-from .plan import EPSILON, HEAD
+from .plan import HEAD
 
 COMPUTE = 1  # their barrier
 
@@ -36,9 +36,10 @@ COMPUTE = 1  # their barrier
 class Warps:
     """`x`: the lane's pair of columns of the residual stream; `late`: waits that took too long."""
 
-    def __init__(self, here: Here, biases: dict[str, Any], sums: Any, state: Any, launches: Any) -> None:
+    def __init__(self, here: Here, biases: dict[str, Any], sums: Any, launches: Any, eps: Any, position: Any) -> None:
         s = here.step
         self.here, self.step, self.biases, self.sums, self.launches = here, s, biases, sums, launches
+        self.eps, self.position = eps, position
         self.warp, self.lane = here.warp, here.lane
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
@@ -56,7 +57,6 @@ class Warps:
         self.fc_bias = cute.make_fragment(-(-max(s.units) // WARP), "f32")
         self.x, self.late = cute.make_fragment(2, "f32"), cute.make_fragment(1, "i32")
         self.launch = as_number(launches[here.block])
-        self.token, self.position = as_number(state[0]), as_number(state[1])
         self.set = self.launch % 2
 
     def clear(self, words: Any, thread: Any, threads: int, count: int, first: Any) -> None:
@@ -162,7 +162,7 @@ class Warps:
     def scale(self, place: Any, count: int) -> Any:
         """1 by the root mean square, which `_save` has put behind `count` tiles."""
         mean = self.row_total(place, count // 4, count % 4 * ROWS) * (1.0 / self.step.width)
-        return cute.Scalar(arch.instruction("rsqrt", mean + EPSILON, results=[f32])[0])
+        return cute.Scalar(arch.instruction("rsqrt", mean + self.eps, results=[f32])[0])
 
     def squares(self) -> Any:
         """Of the warp's columns."""

@@ -160,9 +160,11 @@ class Bundle:
 
     def fastest(self, among: Sequence[str], op: str, dtype: str, dims: Mapping[str, int], target: str | None) -> str:
         """The source among these that was measured to be the fastest for a launch on a target (None: the interpreter,
-        for which nothing is measured); where nothing was measured, the first that this bundle has. The answer may be a
-        source of which the bundle lacks the entry: `select` then says so. Raises BundleError if it has none of them."""
-        there = [source for source in among if source in self.sources]
+        for which nothing is measured); where nothing was measured, the first of which this bundle has entries of the
+        op. The answer may be a source of which the bundle lacks the entry: `select` then says so. Raises BundleError if
+        it has none of them."""
+        here = [source for source in among if source in self.sources]
+        there = [source for source in here if self.entries_of(source, op, dtype)] or here
         if not there:
             raise BundleError(f"{self.root} has no entries of {', '.join(among)}", hint="compile a bundle with one")
         return picked(self.picks.get(target or "", ()), op, dtype, dims) or there[0]

@@ -25,8 +25,8 @@ from .targets import targets
 CALLING_CONVENTION = "cutile_python_v2"
 DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
 ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` parameters are multiples of it
-ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i8": 1, "i32": 4}
-PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i8", "i32")  # of a parameter in ops.toml
+ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i8": 1, "i32": 4, "i64": 8}
+PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i8", "i32", "i64")  # of a parameter in ops.toml
 
 CHANNEL = ("flags", "state", "counts", "turns")  # outputs by which the blocks of a collective meet
 WORK = ("arrived", "gathered")  # outputs that ranks store to each other; nobody reads results there, nor in a channel
@@ -34,8 +34,9 @@ WORK = ("arrived", "gathered")  # outputs that ranks store to each other; nobody
 OPS = Path(__file__).parent / "ops.toml"
 # The keys of an op; the head of ops.toml explains them.
 OP_KEYS: Mapping[str, Check] = {
-    "doc": text, "products": flag, "inputs": texts, "outputs": texts, "scalars": texts, "pdl_reads": texts,
-    "updates": texts, "aliases": pairs, "static": texts, "peers": texts, "own": texts,
+    "doc": text, "products": flag, "whole": flag, "inputs": texts, "outputs": texts, "scalars": texts,
+    "pdl_reads": texts, "updates": texts, "scratch": texts, "aliases": pairs, "static": texts, "peers": texts,
+    "own": texts,
 }  # fmt: skip
 
 LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
@@ -66,7 +67,7 @@ class Param:
         return cls(match["name"], match["dtype"], dims, role)
 
     def storage(self, entry_dtype: str) -> str:
-        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16, f8E4M3FN, i8 or i32."""
+        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16, f8E4M3FN, i8, i32 or i64."""
         dtype = entry_dtype if self.dtype == "T" else self.dtype
         return "f32" if dtype == "tf32" else dtype
 
@@ -83,7 +84,9 @@ class OpSpec:
     outputs that are also read, or of which a part stays unchanged. `aliases`: pairs of an input and an output that may
     be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types.
     `peers`: the arrays in memory of several GPUs, whose first dimension is the ranks; such an op is a collective.
-    `own`: inputs of a collective that differ from rank to rank; the others are the same on all."""
+    `own`: inputs of a collective that differ from rank to rank; the others are the same on all. `scratch`: outputs that
+    hold zeros before the first launch, and then what one launch leaves to the next. `whole`: it is a whole step of a
+    model, for which the model has other ops too; a source may have no entry of it."""
 
     name: str
     params: tuple[Param, ...]
@@ -95,6 +98,8 @@ class OpSpec:
     static: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if unknown := set(self.own) - {p.name for p in self.params if p.role == "input" and p.dims}:
@@ -107,6 +112,8 @@ class OpSpec:
             raise UsageError(f"ops.toml: {self.name}: pdl_reads names no array: {', '.join(sorted(unknown))}")
         if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
             raise UsageError(f"ops.toml: {self.name}: updates names no output: {', '.join(sorted(unknown))}")
+        if unknown := set(self.scratch) - {p.name for p in self.params if p.role == "output"}:
+            raise UsageError(f"ops.toml: {self.name}: scratch names no output: {', '.join(sorted(unknown))}")
         roles = {p.name: p.role for p in self.params if p.dims}
         if odd := [pair for pair in self.aliases if [roles.get(name) for name in pair] != ["input", "output"]]:
             raise UsageError(f"ops.toml: {self.name}: aliases has {odd[0]}: not an input and an output of it")
@@ -119,8 +126,10 @@ class OpSpec:
 
     @property
     def results(self) -> tuple[Param, ...]:
-        """The outputs that hold results: not the channel of a collective, nor what its ranks store to each other."""
-        return tuple(p for p in self.outputs if not self.peers or p.name not in (*CHANNEL, *WORK))
+        """The outputs that hold results: not the channel of a collective, nor what its ranks store to each other, nor
+        scratch."""
+        no_result = {*self.scratch, *((*CHANNEL, *WORK) if self.peers else ())}
+        return tuple(p for p in self.outputs if p.name not in no_result)
 
     @property
     def ranks(self) -> str:
@@ -160,11 +169,11 @@ class OpSpec:
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes that its entries may have. tf32 is one of them only if it has a matrix product, whose inputs it
         rounds; an op whose signature leaves no dtype open has f32 alone. What takes or makes numbers of 8 bits has
-        bf16 alone, which a model with such products computes in beside them."""
+        bf16 alone, which a model with such products computes in beside them. So has a whole step."""
         kinds = {param.dtype for param in self.params}
         if "T" not in kinds:
             return ("f32",)
-        if kinds & {"f8E4M3FN", "i8"}:
+        if self.whole or kinds & {"f8E4M3FN", "i8"}:
             return ("bf16",)
         return tuple(dtype for dtype in DTYPES if self.products or dtype != "tf32")
 
@@ -213,6 +222,8 @@ def _op(name: str, row: Any) -> OpSpec:
             name, tuple(params), row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
             tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
             tuple(row.get("static", ())), tuple(row.get("peers", ())), tuple(row.get("own", ())),
+            tuple(row.get("scratch", ())),
+            row.get("whole", False),
         )  # fmt: skip
     except UsageError as error:
         raise UsageError(f"{where}: {error.args[0].removeprefix('ops.toml: ')}", hint=error.hint) from error

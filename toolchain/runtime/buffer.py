@@ -89,7 +89,7 @@ class DeviceBuffer:
 
     @property
     def dtype(self) -> str:
-        """ "f32", "f16", "bf16", "f8E4M3FN", "i8" or "i32"."""
+        """ "f32", "f16", "bf16", "f8E4M3FN", "i8", "i32" or "i64"."""
         return self.layout.dtype
 
     @property

@@ -19,7 +19,7 @@ from .layout import NUMPY, contiguous_strides, dtype_name
 CPU, CUDA = 1, 2  # DLPack's device types
 LEGACY_STREAM = 1  # CUDA's legacy default stream, in DLPack, in the CUDA array interface and as a driver handle
 _CODES = {  # (type code, bits)
-    "i8": (0, 8), "i32": (0, 32), "f32": (2, 32), "f16": (2, 16), "bf16": (4, 16), "f8E4M3FN": (10, 8),
+    "i8": (0, 8), "i32": (0, 32), "i64": (0, 64), "f32": (2, 32), "f16": (2, 16), "bf16": (4, 16), "f8E4M3FN": (10, 8),
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 

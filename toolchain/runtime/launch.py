@@ -14,7 +14,7 @@ import numpy as np
 
 from ..contract.entry import DTYPES, Param, ops
 from ..contract.sources import best_of
-from ..errors import LaunchError, UsageError
+from ..errors import BundleError, LaunchError, UsageError
 from .buffer import DeviceBuffer
 from .executor import Executor
 from .layout import Layout
@@ -60,13 +60,22 @@ class Launcher:
         source = self.source if self._best_of else self.source_of(op, dtype)
         dims, misaligned, gapped = check_layouts(f"{source}/{op}[{dtype}]", op, dtype, args)
         if self._best_of:
-            source = self.bundle.fastest(self._best_of, op, dtype, dims, self.target)
+            source = self._fastest(op, dtype, dims)
         try:
             return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
         except LaunchError:
             if self.borrows_from in ("", source):
                 raise
             return self.bundle.select(self.borrows_from, op, dtype, dims, misaligned, gapped, self.target)
+
+    def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
+        """Whether an entry fits a launch with arrays of these sizes, without gaps and at multiples of 16 bytes."""
+        try:
+            source = self._fastest(op, dtype, dims) if self._best_of else self.source_of(op, dtype)
+            self.bundle.select(source, op, dtype, dims, target=self.target)
+        except (BundleError, LaunchError):
+            return False
+        return True
 
     @property
     def borrowed_ops(self) -> str:
@@ -75,6 +84,9 @@ class Launcher:
         if self._best_of:
             return _told(self.ran)
         return f"borrowed from {self.borrows_from}: {', '.join(sorted(self.borrowed))}" if self.borrowed else ""
+
+    def _fastest(self, op: str, dtype: str, dims: Mapping[str, int]) -> str:
+        return self.bundle.fastest(self._best_of, op, dtype, dims, self.target)
 
     def source_of(self, op: str, dtype: str) -> str:
         """The source whose entries run an op: ours, or the one that we borrow from if we have no entry of it for this

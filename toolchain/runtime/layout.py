@@ -21,6 +21,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "i8": np.dtype(np.int8),
     "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
 }
 _NAMES = {dtype: name for name, dtype in NUMPY.items()}
 

@@ -42,7 +42,7 @@ class ReferenceLauncher:
         inputs = {n: a.numpy() if isinstance(a, DeviceBuffer) else a for n, a in args.items()}
         wanted = inspect.signature(getattr(eager, op)).parameters
         results = getattr(eager, op)(**{n: a for n, a in inputs.items() if n in wanted}, dtype=dtype)
-        outputs = [p.name for p in ops()[op].outputs]
+        outputs = [p.name for p in ops()[op].results]
         for name, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
             args[name].copy_from(np.ascontiguousarray(result))
 

@@ -2,58 +2,95 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.cute.decode_case import Case, make, reference
+from conformance.cases import Case
+from conformance.inputs import Inputs, make_inputs
+from conformance.run import references, verdict
 from kernels_cute.decode.plan import Step
-from kernels_cute.decode.step import decode_step
+from kernels_cute.entries import TracedKernel, made
 from tests.unit.toolchain.cute.executor.mutate import without
-from toolchain.cute.executor import MissingWait, Race, run
+from toolchain.contract.artifact import TENSOR_MAPS, Form
+from toolchain.contract.entry import EntrySpec, ops
+from toolchain.cute.executor import MissingWait, Race
+from toolchain.cute.executor.entry import launch_entry
 from toolchain.errors import UsageError
 
-SMALL = Step(layers=2, width=128, positions=96, vocabulary=200, clusters=3, units=(16, 32), slots=5, flying=2)
-TINY = Step(layers=1, width=64, positions=32, vocabulary=64, clusters=2, units=(16, 16), slots=3, flying=0)
-BOUND = 1e-5  # sums of 512 terms in f32, against the greatest logit
+SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS_APART": 32, "SLOTS": 5, "FLYING": 2}
+TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 3, "FLYING": 0}
+ALONE = TINY | {"CLUSTERS": 1, "UNITS": 32, "UNITS_APART": 8}
+OP = "decode_step"
 
 
-def _step(step: Step, case: Case, kernel: Any = None) -> dict[str, Any]:
-    """Runs it on flat copies of the arrays, and returns these."""
-    flat = {name: np.ascontiguousarray(array).reshape(-1).copy() for name, array in case.arrays.items()}
-    made = decode_step(step) if kernel is None else kernel
-    run(made, list(flat.values()), grid=step.blocks, resident=True)
-    return flat
+def _case(sizes: dict[str, int], positions: int) -> Case:
+    """The new token is at the last position of a cache as long as the model allows, and in the middle of another."""
+    layers, width = sizes["L"], sizes["C"]
+    more = {"E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
+            "B": 8 * sizes["CLUSTERS"], "S": 4 * layers * width, "W": width // 64}  # fmt: skip
+    return Case(OP, {key: size for key, size in sizes.items() if key in "LCXV"} | more, "")
 
 
-def _check(flat: dict[str, Any], case: Case, position: int) -> None:
-    wanted = reference(case)
-    assert np.abs(flat["logits"] - wanted["logits"]).max() <= BOUND * np.abs(wanted["logits"]).max()
-    assert not flat["errors"].any()
-    for name in ("keys", "values"):
-        cache = flat[name].reshape(case.arrays[name].shape)
-        new = cache[:, :, position].astype(np.float64)
-        assert np.abs(new - wanted[name]).max() <= 2**-8 * np.abs(wanted[name]).max()
-        rest = np.arange(case.positions) != position
-        assert (cache[:, :, rest] == case.arrays[name][:, :, rest]).all()
+@functools.cache
+def _spec(sizes: tuple[tuple[str, int], ...]) -> tuple[EntrySpec, TracedKernel]:
+    arrays = tuple(param.name for param in ops()[OP].params if param.dims)
+    spec = EntrySpec(OP, OP, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
+    return spec, made(spec)
 
 
-def test_it_computes_a_step() -> None:
-    case = make(SMALL, token=3, position=77)
-    flat = _step(SMALL, case)
-    _check(flat, case, 77)
-    assert (flat["launches"] == 1).all()
+def _traced(sizes: dict[str, int]) -> tuple[EntrySpec, TracedKernel]:
+    return _spec(tuple(sizes.items()))
+
+
+def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None) -> dict[str, Any]:
+    """Runs it as a launch of its entry does. Returns copies of all arrays."""
+    arrays = {name: array.copy() for name, array in {**inputs.arrays, **inputs.outputs}.items()}
+    spec, traced = _traced(sizes)
+    form = Form(
+        "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
+        together=traced.together,
+    )  # fmt: skip
+    text = str(kernel or traced.kernel)
+    launch_entry(text, spec, form, arrays, inputs.scalars, (8 * sizes["CLUSTERS"], 1, 1))
+    return arrays
+
+
+def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
+    for name, pair in references(case, "bf16", inputs).items():
+        found = verdict(OP, "bf16", name, arrays[name], *pair)
+        assert found.error <= found.bound, name
+    assert not arrays["errors"].any()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "positions"),
+    [
+        (SMALL, 96),
+        (TINY, 1),  # nothing was there before
+        (TINY, 30),  # some blocks have no position, and the cache ends within a slot
+    ],
+)
+def test_it_computes_a_step(sizes: dict[str, int], positions: int) -> None:
+    """Where the cache is not filled it has NaN."""
+    case = _case(sizes, positions)
+    inputs = make_inputs(case, "bf16", seed=1)
+    arrays = _step(sizes, inputs)
+    _check(arrays, case, inputs)
+    assert (arrays["launches"] == 1).all()
 
 
 def test_the_next_launch_finds_its_sums_cleared() -> None:
-    """Also with one cluster alone, whose blocks add for themselves, at the first position."""
-    step = Step(layers=1, width=64, positions=32, vocabulary=64, clusters=1, units=(32, 8), slots=3, shared_sum=False)
-    case = make(step, token=5, position=0)
-    first = _step(step, case)
-    _check(first, case, 0)
-    again = _step(step, Case(case.layers, case.width, case.positions, case.vocabulary, first))
-    assert (again["logits"] == first["logits"]).all() and (again["launches"] == 2).all()
+    """Also with one cluster alone."""
+    case = _case(ALONE, 32)
+    inputs = make_inputs(case, "bf16", seed=2)
+    first = _step(ALONE, inputs)
+    _check(first, case, inputs)
+    again = _step(ALONE, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
+    assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
 
 
 @pytest.mark.parametrize(
@@ -66,9 +103,9 @@ def test_the_next_launch_finds_its_sums_cleared() -> None:
     ],
 )
 def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) -> None:
-    case = make(TINY, token=3, position=20)
+    inputs = make_inputs(_case(TINY, 32), "bf16", seed=3)
     with pytest.raises(found):
-        _step(TINY, case, without(decode_step(TINY), f"cute_nvgpu.arch.{name}", which))
+        _step(TINY, inputs, without(_traced(TINY)[1].kernel, f"cute_nvgpu.arch.{name}", which))
 
 
 def test_units_that_do_not_add_up_are_refused() -> None:

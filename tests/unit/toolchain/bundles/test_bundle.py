@@ -17,8 +17,10 @@ from toolchain.errors import BundleError, LaunchError, NotInterpretable, UsageEr
 TOOLS = {"tileiras": {"version": "13.5.37", "sha256": "0" * 64}}
 
 
-def compiled(symbol: str = "gelu_f32", source: str = "py", mark: bytes = b"", **spec: object) -> Compiled:
-    what = EntrySpec(symbol, "gelu", source, "f32", grid=("M", "1", "1"), **spec)  # type: ignore[arg-type]
+def compiled(
+    symbol: str = "gelu_f32", source: str = "py", mark: bytes = b"", op: str = "gelu", **spec: object
+) -> Compiled:
+    what = EntrySpec(symbol, op, source, "f32", grid=("M", "1", "1"), **spec)  # type: ignore[arg-type]
     name = f"{source}/{symbol}".encode() + mark
     return Compiled(
         what, tile_ir(b"bytecode of " + name, "13.3"), {"sm_90": b"sm_90 " + name, "sm_80": b"sm_80 " + name}
@@ -66,6 +68,9 @@ def test_it_says_which_source_is_the_fastest(tmp_path: Path, monkeypatch: pytest
 
     assert [fastest(rows, "sm_90") for rows in (4, 2000)] == ["py", "mlir"]
     assert [fastest(4, target) for target in ("sm_80", None)] == ["mlir", "mlir"], "the first that there is"
+    assert found.fastest(("cute", "mlir", "py"), "gelu", "bf16", {}, None) == "mlir", "also of an op that none has"
+    alone = write(tmp_path / "d", [compiled(), compiled("softmax_f32", source="mlir", op="softmax")], TOOLS)
+    assert alone.fastest(("mlir", "py"), "gelu", "f32", {"M": 4, "N": 8}, None) == "py", "the first that has the op"
     with pytest.raises(BundleError, match="no entries of cute, other"):
         fastest(4, None, ("cute", "other"))
     assert write(tmp_path / "c", [compiled()], TOOLS).picks == {}

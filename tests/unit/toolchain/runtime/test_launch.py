@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from toolchain.contract.artifact import Form
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import Form, ptx
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.cpu import SMS, CpuExecutor
@@ -289,3 +292,17 @@ def test_the_kernels_reach_is_checked_for_every_array(
         ("linear_fast_f32", "weight", (48, 40), (40, 1)),
         ("linear_fast_f32", "bias", (40,), (1,)),
     ]
+
+
+def test_it_knows_what_it_has_before_there_are_arrays(recorder: CpuExecutor) -> None:
+    spec = EntrySpec("gelu_f32", "gelu", "cute", "f32", multiples={"N": 8}, targets=("sm_90",))
+    nothing = FileRef(Path(), "")
+    bundle = Bundle(Path(), (BundleEntry(spec, nothing, ptx("", block=(32, 1, 1)).form, {}),), {})
+    for source in ("cute", "fastest"):  # the only one that has the op is the fastest
+        launcher = Launcher(bundle, source, recorder, "sm_90")
+        assert launcher.has("gelu", "f32", {"M": 4, "N": 8})
+        assert not launcher.has("gelu", "f32", {"M": 4, "N": 9})
+        assert not launcher.has("gelu", "bf16", {"M": 4, "N": 8})
+        assert not launcher.has("softmax", "f32", {"M": 4, "N": 8})
+    assert not Launcher(bundle, "mlir", recorder, "sm_90").has("gelu", "f32", {"M": 4, "N": 8})
+    assert not Launcher(bundle, "cute", recorder, "sm_80").has("gelu", "f32", {"M": 4, "N": 8})

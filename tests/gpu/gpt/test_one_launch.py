@@ -1,0 +1,50 @@
+"""A step of GPT-2 124M as one launch beside the same step as many, on the sizes that it has an entry for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpt.config import PRESETS
+from gpt.graphs import Decode
+from gpt.model import GPT, KVCache
+from gpt.one_launch import OP
+from gpt.weights import random_weights
+from toolchain.bundles.bundle import Bundle
+from toolchain.runtime import Executor, Launcher
+
+pytestmark = pytest.mark.needs("gpu")
+TOKENS = np.random.default_rng(1).integers(0, 50257, (1, 301)).astype(np.int32)
+STEPS = 8
+
+
+def _continued(model: GPT, positions: int, length: int, *, graph: bool) -> tuple[list[Any], list[int]]:
+    """Logits in float64 and the likeliest token after each of some steps, behind so many tokens of a text."""
+    cache = KVCache(model, 1, positions)
+    model.prefill(TOKENS[:, :length], cache)
+    steps = Decode(model, cache, graph=graph)
+    logits, likeliest = list[Any](), list[int]()
+    for token in TOKENS[0, length : length + STEPS]:
+        steps.reset(np.array([token]))
+        steps.run()
+        likeliest += steps.likeliest().tolist()
+        logits.append(steps.logits.numpy().astype(np.float64))
+    return logits, likeliest
+
+
+@pytest.mark.parametrize(("positions", "length"), [(1024, 290), (1024, 1), (100, 92)])
+def test_one_launch_gives_the_logits_of_many(cuda: Executor, bundle: Bundle, positions: int, length: int) -> None:
+    """On a GPU without an entry for it, `fastest` takes many launches too."""
+    one, many = Launcher(bundle, "fastest", cuda), Launcher(bundle, "mlir", cuda)
+    has = bool(bundle.entries_of("cute", OP, "bf16")) and cuda.target == "sm_90" and cuda.sms >= 132
+    weights = random_weights(PRESETS["gpt2"], seed=0)
+    models = [GPT(PRESETS["gpt2"], weights, launcher, "bf16") for launcher in (one, many)]
+    given, _ = _continued(models[0], positions, length, graph=True)
+    wanted, _ = _continued(models[1], positions, length, graph=True)
+    assert (OP in one.borrowed_ops) is has and OP not in many.borrowed_ops
+    for found, right in zip(given, wanted, strict=True):
+        assert np.abs(found - right).max() <= 0.03 * np.abs(right).max()  # two ways of rounding through 12 layers
+    again, _ = _continued(models[0], positions, length, graph=False)
+    assert all(np.array_equal(a, b) for a, b in zip(given, again, strict=True))
