@@ -387,9 +387,10 @@ def _parse(text: str) -> ast.expr:
         raise UsageError(f"{text!r} is not an expression: {error.msg}") from error
 
 
-def expression_names(text: str) -> set[str]:
+@functools.cache
+def expression_names(text: str) -> frozenset[str]:
     """The names that an expression reads, without functions."""
-    return {n.id for n in ast.walk(_parse(text)) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+    return frozenset(n.id for n in ast.walk(_parse(text)) if isinstance(n, ast.Name)) - _FUNCTIONS.keys()
 
 
 def evaluate(text: str, names: Mapping[str, int]) -> int:
