@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
 from benchmarks.report import result as times
@@ -19,6 +18,9 @@ from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded
 
+if TYPE_CHECKING:
+    import jsonschema
+
 ROW = CellResult("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2,
                  worst="out[0] is 1, wants 1.1", time_us=3.0, entries=("gelu_f32",))  # fmt: skip
 GPU = {"executor": "cuda:0 NVIDIA H200 sm_90", "kind": "cuda", "gpu": "NVIDIA H200", "address": "00000000:0F:00.0",
@@ -28,6 +30,8 @@ GPU = {"executor": "cuda:0 NVIDIA H200 sm_90", "kind": "cuda", "gpu": "NVIDIA H2
 
 @pytest.fixture(scope="session")
 def schema() -> jsonschema.Draft202012Validator:
+    import jsonschema  # takes seconds, which every process that collects the tests would spend
+
     table = json.loads((ROOT / "conformance/results.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(table)
     return jsonschema.Draft202012Validator(table)
