@@ -11,6 +11,7 @@ and is else left out and counted.
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import shutil
 import sys
@@ -153,6 +154,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(50_000, 20, 20)  # else a fifth of the time goes into looks at millions of objects that stay
     if importlib.util.find_spec("hypothesis"):  # a GPU machine has pytest alone
         import hypothesis
 
