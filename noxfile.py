@@ -64,7 +64,8 @@ def tests(session: nox.Session) -> None:
     """The whole test suite, with lint beside it; needs no GPU: `nox -s tests -- -k layernorm`."""
     plugins = ["-p", "ci.lint_beside_tests"]
     workers = ["-n", "auto", "--dist", "worksteal"]  # tests that take minutes stand together
-    session.run(PYTHON, "-m", "pytest", *plugins, *workers, "--require=toolchain", *session.posargs)
+    kept = {"PYTHONDONTWRITEBYTECODE": ""}  # or each of some hundred processes would compile all of its modules anew
+    session.run(PYTHON, "-m", "pytest", *plugins, *workers, "--require=toolchain", *session.posargs, env=kept)
 
 
 @nox.session(requires=["build_toolchain"])

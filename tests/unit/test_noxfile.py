@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -31,7 +31,7 @@ def _session(function: Callable[..., None] | None = None, **_: Any) -> Any:
 def ran(function: Callable[..., None], *posargs: str) -> list[tuple[str, ...]]:
     commands: list[tuple[str, ...]] = []
 
-    def run(*command: str) -> None:
+    def run(*command: str, env: Mapping[str, str] | None = None) -> None:
         commands.append(command)
 
     function(SimpleNamespace(posargs=list(posargs), run=run))
