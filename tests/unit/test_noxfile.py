@@ -31,7 +31,7 @@ def _session(function: Callable[..., None] | None = None, **_: Any) -> Any:
 def ran(function: Callable[..., None], *posargs: str) -> list[tuple[str, ...]]:
     commands: list[tuple[str, ...]] = []
 
-    def run(*command: str, env: Mapping[str, str] | None = None) -> None:
+    def run(*command: str, **_: Mapping[str, str]) -> None:
         commands.append(command)
 
     function(SimpleNamespace(posargs=list(posargs), run=run))
