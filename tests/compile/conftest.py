@@ -1,12 +1,12 @@
 """Both sources' kernels as bytecode, for the interpreter: no GPU compiler is run.
 
-An entry is exported when a test first wants it, once for all processes of a run: they share a cache.
+An entry is exported when a test first wants it, unless a compile has left it in the cache. Its key is a digest of the
+kernel and of all that exports it, so what a test gets is what the tree as it stands exports.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,27 +14,23 @@ from pathlib import Path
 import pytest
 
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
-from toolchain.caching.cache import Cache, key
+from toolchain.caching.cache import Cache
+from toolchain.compiling import pipeline
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entries import committed
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.targets import BYTECODE
+from toolchain.knobs import cache_dir
 
 SOURCES = {name: importlib.import_module(f"kernels_{name}").SOURCE for name in ("mlir", "py")}
 Exported = Callable[[EntrySpec], bytes]
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def exported() -> Exported:
     """An entry's bytecode, by its spec as it stands in the tables."""
-    base = tmp_path_factory.getbasetemp()
-    cache = Cache((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exported")
-
-    def export(spec: EntrySpec) -> bytes:
-        source = SOURCES[spec.source]
-        return cache.get_or_make(key(source.fingerprint(spec)), lambda: source.bytecode(spec))
-
-    return export
+    cache = Cache(cache_dir())
+    return lambda spec: pipeline.exported(f"kernels_{spec.source}", spec, cache).payload
 
 
 @dataclass(frozen=True, eq=False)

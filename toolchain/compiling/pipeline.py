@@ -35,7 +35,7 @@ from .stages import assemble, tools_used
 
 __all__ = [
     "Failure", "Outcome", "Progress", "Source", "assemble", "check_targets", "compile_entries", "export",
-    "silent", "tools_used",
+    "exported", "silent", "tools_used",
 ]  # fmt: skip
 
 REQUESTS = 16  # to the shared cache, at once
@@ -92,6 +92,18 @@ def export_unchanged(package: str, spec: EntrySpec, version: str, fingerprint: s
     return made
 
 
+def exported(package: str, spec: EntrySpec, cache: Cache, version: str = BYTECODE) -> artifact.Artifact:
+    """One entry's artifact, from the cache if a compile has left it there. Raises as `export_unchanged`."""
+    found = load_source(package).fingerprint(spec)
+    make = functools.partial(export_unchanged, package, spec, version, found)
+    return artifact.load(cache.get_or_make(_export_key(found, spec, version), make))
+
+
+def _export_key(fingerprint: str, spec: EntrySpec, version: str) -> str:
+    """The export checks which arrays the kernel reads before its PDL wait, so the op's list is part of the key."""
+    return key("artifact", fingerprint, version, *spec.op_spec.pdl_reads)
+
+
 def check_targets(targets: Iterable[Target], version: str) -> None:
     """Raises UsageError if this is not a bytecode version, or if a target needs a later one."""
     wanted = parse_version(version)
@@ -137,7 +149,7 @@ def compile_entries(
     cubins: dict[tuple[int, int], bytes] = {}
     stages_used: dict[artifact.Kind, str] = {}  # their tools' fingerprints
 
-    def exported(i: int, dumped: bytes) -> None:
+    def take(i: int, dumped: bytes) -> None:
         made[i] = artifact.load(dumped)
         kind, payload = made[i].form.kind, made[i].payload
         if chosen[i] and kind not in stages_used:
@@ -152,12 +164,11 @@ def compile_entries(
             )
 
     for i, (package, spec) in enumerate(entries):
-        # The export checks which arrays the kernel reads before its PDL wait, so the op's list is part of the key.
-        name = key("artifact", fingerprints[i], version, *spec.op_spec.pdl_reads)
+        name = _export_key(fingerprints[i], spec, version)
         order = (min(chosen[i], default=len(targets)), 1)
         arguments = (package, spec, version, fingerprints[i])
         step = Step(name, _cell(spec, "export"), export_unchanged, arguments, order, in_process=True)
-        run.add(step, functools.partial(exported, i))
+        run.add(step, functools.partial(take, i))
     run.finish()
     compiled = [
         Compiled(spec, made[i], {targets[rank].name: cubins[i, rank] for rank in chosen[i]}, fingerprints[i])

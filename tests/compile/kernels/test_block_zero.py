@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.compile.conftest import Exported
 from tilestack.cli.common.options import SOURCES
 from toolchain.compiling.pipeline import export
 from toolchain.contract.entry import EntrySpec
@@ -32,8 +33,8 @@ def test_a_split_product_in_a_grid_of_two_rows_is_refused(package: str, kernel: 
 
 
 @pytest.mark.parametrize("package", TILE_IR)
-def test_no_kernel_that_multiplies_in_a_grid_of_many_rows_is_refused(package: str) -> None:
+def test_no_kernel_that_multiplies_in_a_grid_of_many_rows_is_refused(package: str, exported: Exported) -> None:
     chosen = [spec for spec in _one_of_each(package).values() if spec.grid[1:] != ("1", "1")]
     assert len(chosen) > 10
     for spec in chosen:
-        export(package, spec, BYTECODE)
+        exported(spec)

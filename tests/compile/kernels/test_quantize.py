@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tilestack.api.making import make_bundle
-from toolchain.contract.entries import entries_of
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Launcher
 from toolchain.runtime.cpu import CpuExecutor
 
 
 @pytest.mark.parametrize("source", ["mlir", "py"])
 @pytest.mark.parametrize(("op", "kind"), [("quantize_rows", "f8E4M3FN"), ("quantize_rows_i8", "i8")])
-def test_a_row_with_nan_or_infinity_has_a_scale_that_is_not_finite(op: str, kind: str, source: str) -> None:
-    specs = [spec for spec in entries_of(source) if spec.op == op]
+def test_a_row_with_nan_or_infinity_has_a_scale_that_is_not_finite(
+    op: str, kind: str, source: str, bundle: Bundle
+) -> None:
     x = np.ones((4, 48), ml_dtypes.bfloat16)
     x[1, 3], x[2, 5], x[3] = np.nan, np.inf, 0
-    with ExitStack() as opened:
-        executor = opened.enter_context(CpuExecutor(sanitize=True))
+    with CpuExecutor(sanitize=True) as executor:
         out, scales = executor.empty((4, 48), kind), executor.empty((4,), "f32")
-        launch = Launcher(make_bundle(specs, None, opened), source, executor)
+        launch = Launcher(bundle, source, executor)
         launch(op, "bf16", x=executor.from_numpy(x), out=out, scales=scales)
         found, made = scales.numpy(), out.numpy().astype(np.float32)
     assert np.isfinite(found).tolist() == [True, False, False, True]

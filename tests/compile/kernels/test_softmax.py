@@ -13,6 +13,7 @@ from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import inspect
 from toolchain.compiling.pipeline import compile_entries
 from toolchain.contract.targets import select
+from toolchain.knobs import cache_dir
 from toolchain.runtime import Launcher, open_executor
 
 REGISTERS = 65536  # of an sm_90 multiprocessor, of 32 bits each
@@ -32,11 +33,11 @@ def test_a_row_far_below_zero_still_adds_up_to_one(module: str, tmp_path: Path) 
 
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("module", ["kernels_mlir", "kernels_py"])
-def test_two_blocks_of_wide_rows_fit_a_multiprocessor(module: str, tmp_path: Path) -> None:
+def test_two_blocks_of_wide_rows_fit_a_multiprocessor(module: str) -> None:
     """They keep their rows in registers in 16 bits. A compiler that removed the added 0 would keep the values in
     f32."""
     contiguous = [e for e in importlib.import_module(module).SOURCE.entries() if e.kernel == "softmax_contiguous"]
-    made = compile_entries([(module, spec) for spec in contiguous], select(["sm_90"]), Cache(tmp_path), jobs=2)
+    made = compile_entries([(module, spec) for spec in contiguous], select(["sm_90"]), Cache(cache_dir()), jobs=2)
     assert not made.failures
     assert len(made.compiled) == 2
     for entry in made.compiled:
