@@ -159,6 +159,11 @@ class Epilogue:
         """That of a parameter, for an entry of `dtype`."""
         return _stored(self._param(name), dtype)
 
+    @property
+    def is_narrow(self) -> bool:
+        """True if the output has 8 bits."""
+        return self._param("out").dtype == "f8E4M3FN"
+
     def width(self, dtype: str) -> int:
         """Bytes of an element of x and of the weight."""
         return cute.BITS[self.dtype("x", dtype)] // 8

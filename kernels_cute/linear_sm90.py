@@ -99,7 +99,8 @@ def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
     """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, and the output."""
     weight = (tiles.n // tiles.blocks, tiles.k) if epilogue.weight_has_columns else (tiles.k // tiles.blocks, ROW)
     out = (tiles.m if tiles.apart else ATOM, ROW)
-    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", weight, 128), TensorMap("out", out, 128)
+    bytes_ = ROW if epilogue.is_narrow else BYTES  # of a row of out's box, and of its swizzle
+    return TensorMap("x", (tiles.m, tiles.k), BYTES), TensorMap("weight", weight, BYTES), TensorMap("out", out, bytes_)
 
 
 def linear(
@@ -135,7 +136,7 @@ def linear(
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, groups * t.blocks)
-        store = _Store(dtype, t, out_map)
+        store = _Store(operands["out"].dtype, t, out_map)
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
@@ -269,10 +270,13 @@ class _Store:
     def __init__(self, dtype: str, t: Tiles, out_map: Any) -> None:
         self.t, self.out_map = t, out_map
         groups = 1 if t.apart else t.consumers
-        self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{ROW}k16.f32.{dtype}"), (groups, 1, 1))
-        self.copy = cute.make_tiled_copy_like(cute.CopyAtom("stmatrix.x4", 16), self.mma, "c")
+        self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{ROW}k16.f32.bf16"), (groups, 1, 1))  # as sums lie
+        self.narrow = cute.BITS[dtype] == 8
+        atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom("stmatrix.x4", 16)
+        self.copy = cute.make_tiled_copy_like(atom, self.mma, "c")
         count = t.parts * (t.consumers if t.apart else 1)
-        self.tiles = cute.shared_tensor(dtype, Layout((t.m, ROW, count), (ROW, 1, t.m * ROW)), swizzle=SWIZZLE)
+        swizzle = cute.Swizzle(2, 4, 3) if self.narrow else SWIZZLE  # of rows of 64 or 128 bytes
+        self.tiles = cute.shared_tensor(dtype, Layout((t.m, ROW, count), (ROW, 1, t.m * ROW)), swizzle=swizzle)
 
     def __call__(self, values: Any, part: int, at: tuple[Any, Any], consumer: Any, worker: Any, first: Any) -> None:
         """`at`: the part's row and column among tiles of m x 64; `consumer`: the number of the warpgroup."""
@@ -281,9 +285,12 @@ class _Store:
         with cute.when(first):
             arch.instruction("copy.bulk_wait_group", n=t.parts - 1)
         self.meet(consumer)
-        order = cute.retile(self.copy.partition("S", whole)[1], self.mma.partition("c", whole)[1], values.layout)
         tile = self.tiles[None, None, buffer]
-        cute.copy(self.copy, cute.with_layout(values, order), cute.partition(self.copy, "D", tile, worker))
+        if self.narrow:
+            cute.copy(self.copy, values, cute.partition(self.mma, "C", tile, worker))
+        else:
+            order = cute.retile(self.copy.partition("S", whole)[1], self.mma.partition("c", whole)[1], values.layout)
+            cute.copy(self.copy, cute.with_layout(values, order), cute.partition(self.copy, "D", tile, worker))
         arch.instruction("fence.proxy_async")
         self.meet(consumer)
         with cute.when(first):

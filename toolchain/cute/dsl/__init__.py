@@ -254,7 +254,7 @@ def hold(*tensors: TensorValue) -> None:
 
 
 def registers(tensor: TensorValue) -> TensorValue:
-    """Registers of 16-bit values as words of 32 bits."""
+    """Registers of values of 8 or 16 bits as words of 32."""
     count = cosize(tensor.layout) * BITS[tensor.dtype] // 32
     return view(pointer(address(tensor), "i32", "rmem", 16), Layout(count))
 
@@ -273,13 +273,16 @@ def fill(tensor: TensorValue, value: Any) -> None:
 
 
 def convert(source: TensorValue, target: TensorValue) -> None:
-    """Rounds f32 in registers to f16 or bf16, to nearest even; two values share a register of the target."""
+    """Rounds f32 in registers to f16 or bf16, or to e4m3 or e5m2, to nearest even; two or four values share a register
+    of the target."""
     words, layout = registers(target), target.layout
-    for i in range(0, size(source.layout), 2):
-        if layout(i) % 2 or layout(i + 1) != layout(i) + 1:
-            raise UsageError(f"{layout} keeps two values apart that one instruction rounds")
-        made = arch.instruction("convert.pair", source[i], source[i + 1], results=[i32], atom=target.dtype)
-        words[layout(i) // 2] = Scalar(made[0])
+    count, name = (2, "convert.pair") if BITS[target.dtype] == 16 else (4, "convert.quad")
+    for i in range(0, size(source.layout), count):
+        together = [layout(i + j) for j in range(count)]
+        if together[0] % count or together != list(range(together[0], together[0] + count)):
+            raise UsageError(f"{layout} keeps values apart that one instruction rounds: {count} side by side")
+        values = [source[i + j] for j in range(count)]
+        words[layout(i) // count] = Scalar(arch.instruction(name, *values, results=[i32], atom=target.dtype)[0])
 
 
 def in_bounds(where: TensorValue, shape: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .call import Call, Run
@@ -64,10 +65,15 @@ def clock(call: Call, warp: Warp) -> None:
     call.give(warp, [np.zeros(1, np.int64)])
 
 
-def convert_pair(call: Call, warp: Warp) -> None:
-    """Two f32 in one register, the first in the low half."""
-    pair = np.stack([call.arg(warp, 0), call.arg(warp, 1)], axis=1).astype(DTYPES[call.atom])
-    call.give(warp, [np.ascontiguousarray(pair).view(np.int32)[:, 0]])
+def convert(call: Call, warp: Warp) -> None:
+    """Several f32 in one register, the first in the lowest bits. Those of 8 bits saturate."""
+    values = np.stack([call.arg(warp, number) for number in range(len(call.ins))], axis=1)
+    dtype = np.dtype(DTYPES[call.atom])
+    if dtype.itemsize == 1:
+        largest = np.float32(ml_dtypes.finfo(dtype).max)
+        values = np.clip(values, -largest, largest)
+    rounded = np.ascontiguousarray(values.astype(dtype))
+    call.give(warp, [rounded.view(f"i{dtype.itemsize * len(call.ins)}")[:, 0]])
 
 
 def unpack_pair(call: Call, warp: Warp) -> None:

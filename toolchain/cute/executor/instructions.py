@@ -35,7 +35,7 @@ _SM80: dict[str, InstructionRule] = {
     "shuffle.up": InstructionRule(exchange.shuffle(exchange.by_step(-1)), aligned=True),
     "vote_ballot": InstructionRule(exchange.vote_ballot, aligned=True),
     "warp_sync": InstructionRule(barriers.warp_sync, aligned=True),
-    "convert.pair": InstructionRule(exchange.convert_pair),
+    "convert.pair": InstructionRule(exchange.convert),
     "unpack.pair": InstructionRule(exchange.unpack_pair),
     "registers": InstructionRule(exchange.registers, late=True),
     "prefetch": InstructionRule(_nothing),
@@ -49,6 +49,7 @@ _SM80: dict[str, InstructionRule] = {
     "tanh": InstructionRule(exchange.function(np.tanh)),
 }  # fmt: skip
 _SM90: dict[str, InstructionRule] = {
+    "convert.quad": InstructionRule(exchange.convert),
     "mma.wgmma": InstructionRule(wgmma.wgmma, aligned=True, full=True, late=True),
     "mma.wgmma_sp": InstructionRule(wgmma.wgmma, aligned=True, full=True, late=True),
     "wgmma.fence": InstructionRule(wgmma.fence, aligned=True),

@@ -125,6 +125,12 @@ def _try_wait(kind: str) -> str:
     return f"{{\n.reg .pred done;\nmbarrier.{kind}.parity.shared::cta.b64 done, [$1], $2;\nselp.u32 $0, 1, 0, done;\n}}"
 
 
+_QUAD = """{
+.reg .b16 low, high;
+cvt.rn.satfinite.{atom}x2.f32 low, $2, $1;
+cvt.rn.satfinite.{atom}x2.f32 high, $4, $3;
+mov.b32 $0, {low, high};
+}"""
 COUNTS = range(1, 1 << 20)
 ROWS: dict[str, PtxForm] = {
     "mma.wgmma": PtxForm(
@@ -255,6 +261,12 @@ ROWS: dict[str, PtxForm] = {
     "fence.proxy_async": PtxForm(
         fixed("fence.proxy.async.shared::cta;"),
         "Makes the thread's writes to shared memory visible to TMA, wgmma and tcgen05.", since=90,
+    ),
+    "convert.quad": PtxForm(
+        fixed(_QUAD, "=r,f,f,f,f"),
+        "Rounds four f32 to e4m3 or e5m2 in one register, the first in the lowest bits. What is too large becomes the "
+        "largest number.",
+        "f32, f32, f32, f32 -> i32", since=89, atoms=("e4m3", "e5m2"), memory=False,
     ),
     "set_registers": PtxForm(
         fixed("setmaxnreg.{atom}.sync.aligned.u32 {n};"),

@@ -240,6 +240,7 @@ ROWS: Sequence[tuple[str, Make]] = (
     (r"vote\.sync\.ballot\.b32", _ballot),
     (r"elect\.sync", _elect),
     (r"cvt\.rn\.(f16|bf16)x2\.f32", _pair),
+    (r"cvt\.rn\.satfinite\.(e4m3|e5m2)x2\.f32", _pair),
     (r"ex2\.approx(?:\.ftz)?\.f32", _function("exp2")),
     (r"lg2\.approx(?:\.ftz)?\.f32", _function("log2")),
     (r"rcp\.approx(?:\.ftz)?\.f32", _function("reciprocal")),

@@ -69,9 +69,21 @@ def test_two_values_of_a_register_are_rounded_at_once() -> None:
     assert text.count("cvt.rn.bf16x2.f32") == 2
 
 
+def test_four_values_of_8_bits_share_a_register() -> None:
+    @cute.kernel(threads=32, name="rounding")
+    def kernel() -> None:
+        cute.convert(cute.make_fragment(8, "f32"), cute.make_fragment(8, "e4m3"))
+
+    assert str(lower_module(kernel.module)).count("cvt.rn.satfinite.e4m3x2.f32") == 4
+
+
 def test_values_of_two_registers_are_not_rounded_at_once() -> None:
-    with pytest.raises(UsageError, match="keeps two values apart"):
+    with pytest.raises(UsageError, match="keeps values apart"):
         rounding(Layout((2, 2), (2, 1)))
+    with pytest.raises(UsageError, match="4 side by side"):
+        cute.kernel(threads=32, name="rounding")(
+            lambda: cute.convert(cute.make_fragment(4, "f32"), cute.make_fragment(Layout((2, 2), (1, 4)), "e4m3"))
+        )
 
 
 def test_a_choice_and_modes_behind_a_transpose() -> None:

@@ -106,6 +106,27 @@ def test_a_pair_of_floats_in_one_register() -> None:
     assert (halves == np.stack([source, source + 1], axis=1).astype(ml_dtypes.bfloat16)).all()
 
 
+@pytest.mark.parametrize(("atom", "dtype"), [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2")])
+@pytest.mark.parametrize("as_ptx", [False, True])
+def test_four_floats_of_8_bits_in_one_register_saturate(atom: str, dtype: str, as_ptx: bool) -> None:
+    @cute.kernel(VECTOR, WORD, threads=32)
+    def quads(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        value = source[thread]
+        four = [value, value * 2.0, value * 1000.0, value * -1.0]
+        target[thread] = cute.Scalar(arch.instruction("convert.quad", *four, results=[i32], atom=atom)[0])
+
+    source, target = np.linspace(-300, 300, 32, dtype=np.float32), np.zeros(32, np.int32)
+    source[:3] = 17, 19, np.nan  # the first two are ties of e4m3: 16 and 20 are even
+    run(quads, (source, target), ptx=quads.ptx("sm_90a") if as_ptx else "")
+    narrow = np.dtype(getattr(ml_dtypes, dtype))
+    largest = float(ml_dtypes.finfo(narrow).max)
+    found = target.view(narrow).reshape(32, 4).astype(np.float32)
+    wanted = np.stack([source, source * 2, source * 1000, -source], axis=1)
+    assert np.array_equal(found, np.clip(wanted, -largest, largest).astype(narrow).astype(np.float32), equal_nan=True)
+    assert np.isnan(found[2]).all() and np.abs(found[3:]).max() == largest
+
+
 @cute.kernel(VECTOR, threads=32)
 def divergent(target: Any) -> None:
     thread = arch.thread_idx()[0]

@@ -15,7 +15,9 @@ from toolchain.cute.nvgpu import ARCH, ArchOp
 from toolchain.cute.parse import parse as parse_mlir
 
 # Written with more than one instruction, of which the last, or none, is that of another row.
-SEVERAL = {"wgmma.after", "cluster.rank", "cluster.size", "registers", "clock", "prefetch", "unpack.pair"}
+SEVERAL = {
+    "wgmma.after", "cluster.rank", "cluster.size", "registers", "clock", "prefetch", "unpack.pair", "convert.quad",
+}  # fmt: skip
 WORDS = {name for name in ARCH if name.startswith("word.")}  # a GPU's loops and additions, which only the IR names
 # The same text as another operation's, or as one of nvvm.
 ALIASES = {
