@@ -1,4 +1,5 @@
-"""Which cells there are: a source that borrows ops from another one has cells of its own ops alone."""
+"""Which cells there are: a source that borrows ops from another one has cells of its own ops alone, and nobody needs a
+whole step."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ def borrows_from(source: str) -> str:
 
 
 def has_cell(bundle: Bundle, source: str, op: str, dtype: str) -> bool:
-    """False where a source that borrows has no entry of an op in this dtype: what it borrows is the other's cell."""
-    return not borrows_from(source) or bool(bundle.entries_of(source, op, dtype))
+    """False where a source has no entry of an op in this dtype and needs none: it borrows, and what it borrows is the
+    other's cell, or the op is a whole step, for which a model has others."""
+    needed = not borrows_from(source) and not ops()[op].whole
+    return needed or bool(bundle.entries_of(source, op, dtype))
 
 
 def has_dtype(bundle: Bundle, source: str, dtype: str) -> bool:

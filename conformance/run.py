@@ -23,7 +23,7 @@ from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.entry import ops
 from toolchain.contract.targets import targets
-from toolchain.errors import BundleError, ConformanceError, LaunchError, NotInterpretable, TilestackError
+from toolchain.errors import BundleError, ConformanceError, LaunchError, NoRoom, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
@@ -52,7 +52,7 @@ def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence
         verdict, times_us = check(*args)
     except ConformanceError as error:
         return cell.row(shape, status="failed", detail=str(error))
-    except NotInterpretable as error:
+    except (NotInterpretable, NoRoom) as error:
         return cell.row(shape, status="not run", detail=str(error.args[0]))
     except TilestackError as error:
         if declared(error):  # of the machine: the job is tried again

@@ -90,6 +90,10 @@ class LaunchError(TilestackError):
     exit_code = 6
 
 
+class NoRoom(LaunchError):
+    """A kernel whose blocks must all run at the same time, on a GPU that does not hold them."""
+
+
 class NotInterpretable(LaunchError):
     """A launch on the CPU interpreter of an entry that has no Tile IR bytecode."""
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..contract.tma import TMADescriptor
-from ..errors import LaunchError, UsageError
+from ..errors import LaunchError, NoRoom, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
 from .executor import Event, Loaded
@@ -108,10 +108,10 @@ class CudaCommand:
 
 
 def _check_fit(executor: Stream, function: Any, config: Any, what: str, clusters: int) -> None:
-    """Raises LaunchError if a kernel whose blocks must all run at the same time has more than the GPU holds at once."""
+    """Raises NoRoom if a kernel whose blocks must all run at the same time has more than the GPU holds at once."""
     room = int(executor.run("cuOccupancyMaxActiveClusters", function, config, doing=f"asking how much fits of {what}"))
     if room < clusters:
-        raise LaunchError(
+        raise NoRoom(
             f"{what}: its {clusters} clusters must run at the same time, and this GPU has room for {room}",
             hint="a GPU with fewer multiprocessors, or a part of one, runs the ops one by one",
         )

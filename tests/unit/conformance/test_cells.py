@@ -53,3 +53,8 @@ def test_a_model_has_a_cell_in_the_dtypes_of_a_source(bundle: Bundle) -> None:
 def test_loans_are_said_in_words() -> None:
     assert borrowed_by(["mlir", "cute"]) == "cute takes ops that it lacks from mlir"
     assert borrowed_by(["mlir", "py"]) == ""
+
+
+def test_nobody_needs_a_whole_step(bundle: Bundle) -> None:
+    assert not has_cell(bundle, "mlir", "decode_step", "bf16")
+    assert has_cell(bundle, "mlir", "softmax", "bf16")  # which it lacks: its cell says so

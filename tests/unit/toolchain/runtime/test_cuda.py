@@ -14,7 +14,7 @@ import pytest
 from toolchain.bundles.bundle import BundleEntry, FileRef
 from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec
-from toolchain.errors import DeviceError, LaunchError, UsageError
+from toolchain.errors import DeviceError, LaunchError, NoRoom, UsageError
 from toolchain.runtime import GPU
 from toolchain.runtime import cuda as module
 from toolchain.runtime.cuda import CudaExecutor
@@ -261,7 +261,7 @@ def test_blocks_that_must_run_together_are_launched_so_or_not_at_all(fake: FakeD
     cuda, entry = CudaExecutor(), replace(ENTRY, form=ptx("", block=(32, 1, 1), together=1).form)
     arguments = {"x": cuda.empty((4, 4), "f32"), "out": cuda.empty((4, 4), "f32")}
     fake.values["cuOccupancyMaxActiveClusters"] = 0
-    with pytest.raises(LaunchError, match="clusters must run at the same time, and this GPU has room for 0"):
+    with pytest.raises(NoRoom, match="clusters must run at the same time, and this GPU has room for 0"):
         EntryLauncher(cuda)(BUNDLE, entry, arguments)
     assert "cuLaunchKernelEx" not in fake.names()
     fake.values["cuOccupancyMaxActiveClusters"] = 16
