@@ -120,6 +120,14 @@ def _linear_gelu_f8(_: OpCase) -> Sequence[OpPeer]:
     return (_graph("_scaled_mm, F.gelu", call), _compile(call))
 
 
+def _linear_gelu_f8_to_f8(_: OpCase) -> Sequence[OpPeer]:
+    def call(a: Args) -> Tensor:
+        made = functional.gelu(_scaled_product(a), approximate="tanh") * a["factors"]
+        return made.clamp(-448, 448).to(torch.float8_e4m3fn)
+
+    return (_graph("_scaled_mm, F.gelu, to", call), _compile(call))
+
+
 def _linear_residual_f8(_: OpCase) -> Sequence[OpPeer]:
     def call(a: Args) -> Tensor:
         return a["residual"] + _scaled_product(a)
@@ -265,5 +273,5 @@ _PEERS: Mapping[str, Callable[[OpCase], Sequence[OpPeer]]] = {
     "linear": _linear, "linear_gelu": _linear_gelu, "linear_residual": _linear_residual, "logits": _logits,
     "attention": _attention, "decode_attention": _decode_attention, "layernorm": _layernorm, "embedding": _embedding,
     "softmax": _softmax, "gelu": _gelu, "linear_f8": _linear_f8, "linear_gelu_f8": _linear_gelu_f8,
-    "linear_residual_f8": _linear_residual_f8,
+    "linear_gelu_f8_to_f8": _linear_gelu_f8_to_f8, "linear_residual_f8": _linear_residual_f8,
 }  # fmt: skip
