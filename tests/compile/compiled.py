@@ -12,7 +12,7 @@ from pathlib import Path
 
 import kernels_mlir
 import kernels_py
-from conformance.cases import WEIGHT_8BITS
+from conformance.cases.weights_8bits import WEIGHT_8BITS
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline
 from toolchain.compiling.cubin import inspect_all

@@ -83,10 +83,10 @@ def test_other_names_are_refused(name: str, said: str, tree: Path) -> None:
 
 
 def test_nothing_is_written_where_one_place_has_moved(tree: Path) -> None:
-    cases = tree / "conformance/cases.py"
+    cases = tree / "conformance/cases/rows.py"
     cases.write_text(cases.read_text().replace("\n)\n", "\n]\n"))
     before = contents(tree)
-    with pytest.raises(UsageError, match=r"conformance/cases\.py: no line reads '\)'(.|\n)*next: say in new_op\.toml"):
+    with pytest.raises(UsageError, match=r"conformance/cases/rows\.py: no line reads '\)'(.|\n)*next: say in new_op\.toml"):
         start("relu", tree)
     assert contents(tree) == before
 
