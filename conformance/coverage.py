@@ -76,7 +76,8 @@ def check_selected(bundle: Bundle, selected: Sequence[str], dtypes: Sequence[str
     no entries of."""
     if without := [name for name in selected if name in ops() and all(case.op != name for case in CASES)]:
         raise UsageError(
-            f"{', '.join(without)}: no cases, so nothing checks it", hint="add cases to the op's family in conformance/cases"
+            f"{', '.join(without)}: no cases, so nothing checks it",
+            hint="add cases to its family in conformance/cases",
         )
     have_ops = {entry.spec.op for entry in bundle.entries}
     have_dtypes = {entry.spec.dtype for entry in bundle.entries}

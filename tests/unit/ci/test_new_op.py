@@ -86,7 +86,7 @@ def test_nothing_is_written_where_one_place_has_moved(tree: Path) -> None:
     cases = tree / "conformance/cases/rows.py"
     cases.write_text(cases.read_text().replace("\n)\n", "\n]\n"))
     before = contents(tree)
-    with pytest.raises(UsageError, match=r"conformance/cases/rows\.py: no line reads '\)'(.|\n)*next: say in new_op\.toml"):
+    with pytest.raises(UsageError, match=r"cases/rows\.py: no line reads '\)'(.|\n)*next: say in new_op\.toml"):
         start("relu", tree)
     assert contents(tree) == before
 
