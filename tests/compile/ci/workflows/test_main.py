@@ -1,7 +1,7 @@
 """Our workflows, run as GitHub runs them, on a clone narrowed to one op.
 
 What stands in for GitHub: actions/ beside this file; for the GPU the interpreter, with made-up times; for `gh` a script
-that keeps what it is given.
+that keeps what it is given; for `python3` one that has made each job's environment before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import yaml
 from benchmarks.report.result import BenchmarkRow, Results
 from ci.workflows.__main__ import main
 from ci.workflows.repository import git
+from tests.compile.ci.workflows import prepared
 from tests.unit.ci.trends.synthetic import H200, night
 from toolchain.knobs import ROOT, toolchain_dir
 
@@ -74,8 +75,13 @@ class Site:
         return {path.stem[3:]: path.read_text() for path in sorted(self.left(workflow, "logs").glob("*.log"))}
 
 
+@pytest.fixture(scope="module")
+def python3(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return prepared.python3(tmp_path_factory.mktemp("prepared") / "venv", ROOT / "bootstrap.lock")
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def site(tmp_path: Path, python3: str) -> Site:
     clone = tmp_path / "clone"
     git(ROOT, "clone", "--quiet", "--shared", str(ROOT), str(clone))
     for name in ("ci", "gpu", "release"):
@@ -87,7 +93,7 @@ def site(tmp_path: Path) -> Site:
     times = tmp_path / "times.json"
     _no_change().save(times)
     scripts = {"gpu-python": GPU.format(python=sys.executable, times=times), "gh": GH.format(log=tmp_path / "gh.log")}
-    for name, text in scripts.items():
+    for name, text in {**scripts, "python3": python3}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     return Site(clone, tmp_path)

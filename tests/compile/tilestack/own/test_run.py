@@ -13,6 +13,7 @@ import pytest
 from ci.workflows.__main__ import main as run_workflow
 from ci.workflows.repository import git
 from conformance.result import Results
+from tests.compile.ci.workflows import prepared
 from tilestack.__main__ import main
 from toolchain.knobs import ROOT
 
@@ -115,18 +116,41 @@ def test_json_has_the_rows_and_nothing_else(own: Path, capsys: pytest.CaptureFix
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 3
 
 
-@pytest.mark.needs("toolchain")
-@pytest.mark.long("half a minute: it installs tilestack anew; the tests above run the same check")
-def test_its_workflow_runs_and_leaves_the_report(own: Path, tmp_path: Path) -> None:
-    lines = (own / "requirements.txt").read_text().splitlines()
-    (own / "requirements.txt").write_text(f"{lines[0]}\n{lines[1].partition(' @ ')[0]} @ file://{ROOT}\n")
+def from_here(own: Path) -> Path:
+    """The file of requirements, with this checkout in the place of a release."""
+    path = own / "requirements.txt"
+    lines = path.read_text().splitlines()
+    path.write_text(f"{lines[0]}\n{lines[1].partition(' @ ')[0]} @ file://{ROOT}\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def python3(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("prepared")
+    assert main(["init", str(folder / "own"), "--from", "someone/tilestack@v1"]) == 0
+    return prepared.python3(folder / "venv", from_here(folder / "own"))
+
+
+def run(own: Path, python3: str, *options: str) -> Path:
+    """Runs the workflow on a second commit. Returns the folder of artifacts."""
+    from_here(own)
     git(own, "init", "--quiet", "--initial-branch", "main")
     for message in ("First", "Second"):
         git(own, "add", ".")
         git(own, "commit", "--quiet", "--allow-empty", "--message", message)
-    where = ["--repository", str(own), "--output", str(tmp_path / "out"), "--local", f"someone/tilestack@v1={ROOT}"]
-    assert run_workflow(["ci", "--event", "push", *where]) == 0
-    assert Results.load(tmp_path / "out/ci/artifacts/report/results.json").green
+    path, out = own.with_name("path"), own.with_name("out")
+    path.mkdir()
+    (path / "python3").write_text(python3)
+    (path / "python3").chmod(0o755)
+    where = ["--repository", str(own), "--output", str(out), "--local", f"someone/tilestack@v1={ROOT}"]
+    assert run_workflow(["ci", "--event", "push", "--path", str(path), *where, *options]) == 0
+    return out / "ci/artifacts"
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long("half a minute: it installs tilestack anew; the tests above run the same check")
+def test_its_workflow_runs_and_leaves_the_report(own: Path, python3: str) -> None:
+    assert Results.load(run(own, python3) / "report/results.json").green
 
 
 GPU = """\
@@ -139,23 +163,15 @@ PYTHONPATH={root} exec {python} "$@"
 
 @pytest.mark.needs("toolchain")
 @pytest.mark.long("a minute: it installs tilestack anew; tests/unit/tilestack/own/test_gate.py judges the same way")
-def test_its_workflow_records_and_judges_on_a_gpu_runner(own: Path, tmp_path: Path) -> None:
+def test_its_workflow_records_and_judges_on_a_gpu_runner(own: Path, python3: str, tmp_path: Path) -> None:
     """A push whose kernels are those of the commit before: nothing is measured."""
-    lines = (own / "requirements.txt").read_text().splitlines()
-    (own / "requirements.txt").write_text(f"{lines[0]}\n{lines[1].partition(' @ ')[0]} @ file://{ROOT}\n")
     (own / "matrix.toml").write_text(re.sub(r"timed = .*", "", (own / "matrix.toml").read_text()))
     path = own / ".github/workflows/ci.yml"
     path.write_text(re.sub(r"    # (with:|  gpu:|  target:)", r"    \1", path.read_text()))
     python = tmp_path / "gpu-python"
     python.write_text(GPU.format(root=ROOT, python=sys.executable))
     python.chmod(0o755)
-    git(own, "init", "--quiet", "--initial-branch", "main")
-    for message in ("First", "Second"):
-        git(own, "add", ".")
-        git(own, "commit", "--quiet", "--allow-empty", "--message", message)
-    where = ["--repository", str(own), "--output", str(tmp_path / "out"), "--local", f"someone/tilestack@v1={ROOT}"]
-    assert run_workflow(["ci", "--event", "push", "--var", f"GPU_PYTHON={python}", *where]) == 0
-    left = tmp_path / "out/ci/artifacts/results-gpu"
+    left = run(own, python3, "--var", f"GPU_PYTHON={python}") / "results-gpu"
     verdicts = json.loads((left / "gate/verdicts.json").read_text())
     assert verdicts["exit_code"] == 0 and verdicts["same_machine_code"] == 3
     assert verdicts["commit"] != verdicts["base_commit"]
