@@ -30,6 +30,7 @@ def test_the_first_row_that_holds_names_the_source() -> None:
 
 def test_a_row_survives_the_way_through_a_manifest() -> None:
     pick = Pick.from_table(ROW, "here")
+    assert Pick.from_table({**ROW, "gpu": "another"}, "here").to_table()["gpu"] == "another"
     assert pick.to_table() == ROW and Pick.from_table(pick.to_table(), "there") == pick
 
 
