@@ -1,4 +1,4 @@
-"""The op `decode_step`, a whole step of GPT-2, in any precision: float64.py and eager.py say in which."""
+"""The op `decode_step`, a whole step of GPT-2, in any precision: float64 and eager say in which."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_what_stood_there_stands_there_still(tree: Path) -> None:
 
 def test_stubs_stand_where_a_formatter_leaves_them(tree: Path) -> None:
     start("relu", tree)
-    assert "\n\n\ndef relu" in (tree / "conformance/reference/float64.py").read_text()
+    assert "\n\n\ndef relu" in (tree / "conformance/reference/float64/rows.py").read_text()
     assert "\n\n\ndef relu" in (tree / "benchmarks/peers/torch_ops.py").read_text()
     assert "### Added\n\n- The op `relu`" in (tree / "CHANGELOG.md").read_text()
 

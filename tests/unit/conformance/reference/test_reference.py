@@ -1,89 +1,10 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from conformance.reference import eager, float64
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    return np.random.default_rng(11)
-
-
-def test_attention_is_causal_softmax_of_scaled_products(rng: np.random.Generator) -> None:
-    q, k, v = rng.standard_normal((1, 2, 1, 3)), rng.standard_normal((1, 4, 1, 3)), rng.standard_normal((1, 4, 1, 3))
-    out = float64.attention(q, k, v, 0.7)
-    for t in range(2):
-        seen = range(4 - 2 + t + 1)
-        weights = [math.exp(0.7 * sum(q[0, t, 0] * k[0, s, 0])) for s in seen]
-        wanted = sum(w * v[0, s, 0] for w, s in zip(weights, seen, strict=True)) / sum(weights)
-        assert np.allclose(out[0, t, 0], wanted, rtol=1e-12)
-
-
-@pytest.mark.parametrize("spans", [1, 2, 3])
-def test_decode_attention_and_its_merge_are_attention(rng: np.random.Generator, spans: int) -> None:
-    q, k, v = (rng.standard_normal((2, 3, 4)) for _ in range(3))  # (B, H, D)
-    cache = rng.standard_normal((2, 300, 3, 4))
-    positions, partial = np.array([2, 299], np.int32), np.zeros((2, 3, spans, 4))
-    cache[0, 2:] = np.nan  # what lies past the position is not read
-    keys, values, sums, stats = float64.decode_attention(q, k, v, positions, cache, -cache, partial, 0.5)
-    assert np.array_equal(keys[0, 2], k[0])
-    assert np.isnan(keys[0, 3:]).all()
-    out = float64.merge_attention(sums, stats)
-    for b, stop in enumerate(positions + 1):
-        wanted = float64.attention(q[b : b + 1, None], keys[b : b + 1, :stop], values[b : b + 1, :stop], 0.5)
-        assert np.allclose(out[b], wanted[0, 0])
-    assert (stats[0, :, 1:, 0] == float64.LEAST).all()
-    assert (sums[0, :, 1:] == 0).all()
-    *caches, at_once = float64.decode_attention_unsplit(q, k, v, positions, cache, -cache, 0.5)
-    assert np.array_equal(caches, [keys, values], equal_nan=True)
-    assert np.allclose(at_once, out)
-
-
-def test_the_spans_of_a_cache() -> None:
-    assert float64.spans(300, 3, last=299) == [(0, 128), (128, 256), (256, 300)]
-    assert float64.spans(300, 2, last=130) == [(0, 131)]
-    assert float64.spans(300, 2, last=256) == [(0, 256), (256, 257)]
-    assert float64.spans(300, 1, last=299) == [(0, 300)]
-
-
-def test_the_likeliest_token(rng: np.random.Generator) -> None:
-    x = rng.standard_normal((3, 5000))
-    x[0, [7, 4999]] = 9  # of equals the first
-    x[1, 4100] = 9
-    values, indices = float64.argmax_parts(x, np.empty((3, 3)))
-    tokens, positions = float64.next_token(values, indices, np.array([0, 5, 6], np.int32))
-    assert tokens.tolist() == x.argmax(axis=1).tolist()
-    assert tokens[:2].tolist() == [7, 4100]
-    assert positions.tolist() == [1, 6, 7]
-    with pytest.raises(ValueError, match="3 parts, not 2"):
-        float64.argmax_parts(x, np.empty((3, 2)))
-
-
-def test_kv_append_leaves_its_arguments_and_the_rest_alone(rng: np.random.Generator) -> None:
-    new, cache = rng.standard_normal((2, 2, 1, 3)), rng.standard_normal((2, 6, 1, 3))
-    before = cache.copy()
-    keys, values = float64.kv_append(new, -new, np.array([0, 4]), cache, cache)
-    assert np.array_equal(cache, before)
-    assert np.array_equal(keys[0, :2], new[0])
-    assert np.array_equal(values[1, 4:], -new[1])
-    assert np.array_equal(keys[0, 2:], before[0, 2:])
-    assert np.array_equal(keys[1, :4], before[1, :4])
-
-
-def test_small_ops_against_scalars(rng: np.random.Generator) -> None:
-    x = rng.standard_normal((3, 7))
-    assert np.allclose(
-        float64.gelu(x),
-        [[v / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))) for v in row] for row in x],
-    )
-    assert np.allclose(float64.softmax(x), [[math.exp(v) / sum(map(math.exp, row)) for v in row] for row in x])
-    mean, variance = x.mean(1), x.var(1)
-    wanted = [(x[i] - mean[i]) / math.sqrt(variance[i] + 0.1) * 2 + 3 for i in range(3)]
-    assert np.allclose(float64.layernorm(x, np.full(7, 2), np.full(7, 3), 0.1), wanted)
+from conformance.reference.float64 import arrays
 
 
 def test_tf32_keeps_ten_bits_and_rounds_ties_to_even() -> None:
@@ -173,7 +94,7 @@ def test_gelu_in_parts_is_that_of_the_whole(rng: np.random.Generator, monkeypatc
     x = rng.standard_normal((7, 11))[:, :9]  # not contiguous
     whole = float64.gelu(x), eager.gelu(x, dtype="bf16")
     assert whole[1].dtype == eager.rounded(x, "bf16").dtype
-    monkeypatch.setattr(float64, "IN_CACHE", 10)
+    monkeypatch.setattr(arrays, "IN_CACHE", 10)
     assert np.array_equal(float64.gelu(x), whole[0])
     assert np.array_equal(eager.gelu(x, dtype="bf16"), whole[1])
 

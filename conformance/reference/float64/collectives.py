@@ -1,0 +1,67 @@
+"""What several GPUs launch together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import F64, Array, f64
+from .rows import residual_layernorm, rmsnorm
+from .tokens import next_token
+
+
+def all_reduce(parts: Array, rank: int) -> F64:
+    """What each rank gets; so of all collectives here, less flags and state."""
+    del rank
+    return f64(parts).sum(axis=0)  # (N,)
+
+
+def all_reduce_two_shot(parts: Array, rank: int) -> F64:
+    return all_reduce(parts, rank)
+
+
+def all_reduce_layernorm(
+    parts: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, rank: int, eps: float
+) -> tuple[F64, F64]:
+    del rank
+    return residual_layernorm(parts, bias, norm_weight, norm_bias, x, eps)
+
+
+def all_reduce_rmsnorm(parts: Array, norm_weight: Array, x: Array, rank: int, eps: float) -> tuple[F64, F64]:
+    del rank
+    total = f64(x) + f64(parts).sum(axis=0)
+    return total, rmsnorm(total, norm_weight, eps)
+
+
+def all_gather(parts: Array, rank: int) -> F64:
+    del rank
+    return f64(parts)  # (R, N)
+
+
+def reduce_scatter(parts: Array, rank: int) -> F64:
+    return f64(parts)[:, rank].sum(axis=0)  # (N,)
+
+
+def broadcast(parts: Array, rank: int, root: int) -> F64:
+    del rank
+    return f64(parts)[root]
+
+
+def next_token_of_ranks(
+    values: Array, indices: Array, positions: Array, rank: int, width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The token of each row (M,) over all ranks, and the positions counted up."""
+    del rank
+    whole = indices + width * np.arange(len(indices))[:, None, None]  # (R, M, Z)
+    rows = [np.concatenate(list(each), axis=1) for each in (values, whole)]  # (M, R Z)
+    return next_token(rows[0], rows[1], positions)
+
+
+def matmul_reduce_scatter(x: Array, weight: Array, rank: int) -> F64:
+    """x (ranks, R, M, K) and weight (ranks, K, N): those of each rank."""
+    return (f64(x[:, rank]) @ f64(weight)).sum(axis=0)  # (M, N)
+
+
+def all_gather_matmul(x: Array, weight: Array, rank: int) -> F64:
+    """x (ranks, M, K) and weight (ranks, K, N): those of each rank."""
+    return f64(x) @ f64(weight[rank])  # (R, M, N)

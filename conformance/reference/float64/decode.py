@@ -1,0 +1,86 @@
+"""GPT-2's decoding: its cache, attention to it, and a whole step."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import decode_step as whole
+from .arrays import F64, Array, f64
+from .rms_products import linear_residual_squares
+from .rows import softmax
+
+
+def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array) -> tuple[F64, F64]:
+    """The caches after the append; the arguments stay as they are."""
+    k_out, v_out = f64(k_cache).copy(), f64(v_cache).copy()
+    for batch, start in enumerate(positions):
+        k_out[batch, start : start + k.shape[1]] = k[batch]
+        v_out[batch, start : start + v.shape[1]] = v[batch]
+    return k_out, v_out
+
+
+def decode_attention(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, partial: Array, scale: float
+) -> tuple[F64, F64, F64, F64]:
+    """The caches after the append, then `partial` and `stats` for as many spans as `partial` has: see ops.toml."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:3], 2))  # (B, H, Z, D), (B, H, Z, 2)
+    stats[..., 0] = LEAST
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(spans(keys.shape[1], partial.shape[2], int(last))):
+            scores = scale * np.log2(np.e) * np.einsum("hd,phd->hp", f64(q[b]), keys[b, start:stop])  # (H, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = 2.0 ** (scores - top)
+            stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
+            sums[b, :, z] = np.einsum("hp,phd->hd", weights, values[b, start:stop])
+    return keys, values, sums, stats
+
+
+LEAST = -1e30  # stands for the largest score of a span without positions
+
+
+def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:
+    """Start and stop of the non-empty spans of a cache that is filled up to position `last`. The length of a span is
+    the smallest power of two, at least SPAN_MIN, with which `count` spans cover all `positions`."""
+    size = SPAN_MIN
+    while -(-positions // size) > count:
+        size *= 2
+    return [(start, min(start + size, last + 1)) for start in range(0, last + 1, size)]
+
+
+SPAN_MIN = 128
+
+
+def merge_attention(partial: Array, stats: Array) -> F64:
+    tops = f64(stats[..., 0])  # (B, H, Z)
+    weights = 2.0 ** (tops - tops.max(axis=-1, keepdims=True))
+    total = (f64(stats[..., 1]) * weights).sum(axis=-1)
+    return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
+
+
+def merge_linear_residual_squares(
+    partial: Array, stats: Array, weight: Array, bias: Array, residual: Array, squares: Array
+) -> tuple[F64, F64]:
+    rows = merge_attention(partial, stats).reshape(len(partial), -1)  # (B, H D)
+    return linear_residual_squares(rows, weight, bias, residual, squares)
+
+
+def decode_attention_unsplit(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
+) -> tuple[F64, F64, F64]:
+    """The caches after the append, and the result (B, H, D)."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    out = np.zeros(q.shape)
+    for b, last in enumerate(positions):
+        seen = slice(0, int(last) + 1)
+        weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), keys[b, seen]))  # (H, S)
+        out[b] = np.einsum("hp,phd->hd", weights, values[b, seen])
+    return keys, values, out
+
+
+@functools.wraps(whole.decode_step)
+def decode_step(**arrays: Any) -> tuple[F64, F64]:
+    return whole.decode_step(**arrays, wide=np.float64, keep=lambda x: x)
