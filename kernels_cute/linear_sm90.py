@@ -41,6 +41,7 @@ WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
 GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
 SUMS = 192  # of a thread, which keeps 40 registers for all else
+REGISTERS = 504  # of a thread of each of three warpgroups together, in eights: a multiprocessor has 65,536
 STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of all threads
 
 
@@ -49,7 +50,8 @@ class Tiles:
     """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
     be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
     else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an element of x
-    and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. Raises UsageError."""
+    and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a thread that
+    computes. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -60,6 +62,7 @@ class Tiles:
     paired: bool = False
     width: int = 2
     run: int = 0
+    registers: int = 232
 
     def __post_init__(self) -> None:
         if self.n % ROW or self.m % ATOM or self.k * self.width != BYTES:
@@ -159,7 +162,7 @@ def linear(
         height, depth = t.n // t.blocks, t.k // t.blocks
 
         with cute.when(cute.less(thread, WARPGROUP)):
-            arch.instruction("set_registers", atom="dec", n=40)
+            arch.instruction("set_registers", atom="dec", n=REGISTERS - 2 * t.registers)
             with cute.when(cute.same(thread, 0)):
                 for turn in cute.range_(turns):
                     row, column = tile_of(turn)
@@ -183,7 +186,7 @@ def linear(
                             arch.instruction(load_weight, half, weight_map, signal, *mask, at_n, at_k + rank * depth)
 
         with cute.when(cute.less(WARPGROUP - 1, thread)):
-            arch.instruction("set_registers", atom="inc", n=232)
+            arch.instruction("set_registers", atom="inc", n=t.registers)
             consumer, lane = (thread - WARPGROUP) // WARPGROUP, thread % WARPGROUP
             worker = lane if t.apart else thread - WARPGROUP
             a, b = cute.partition(mma, "A", sx, worker), cute.partition(mma, "B", sw, worker)
