@@ -27,11 +27,17 @@ Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dty
 
 def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources: Sequence[str]) -> Wanted:
     """The symbols of the entries to run, for each case, dtype and source. A case without an entry for some target is
-    kept, without symbols, so that a row reports it, unless the source borrows what it lacks."""
+    kept, without symbols, so that a row reports it, unless the source borrows what it lacks. So is a whole step, which
+    a GPU alone runs."""
     takers: dict[tuple[str, str, str], list[int]] = {}  # dtype, source, symbol -> numbers of the cases
     wanted: dict[tuple[int, str, str], set[str]] = {}
     for number, case in enumerate(cases):
-        for dtype in () if case.gpu_only else case.dtypes():
+        for dtype in case.dtypes():
+            if case.gpu_only:
+                if ops()[case.op].whole:
+                    having = (source for source in sources if has_cell(bundle, source, case.op, dtype))
+                    wanted |= {(number, dtype, source): set() for source in having}
+                continue
             arguments = layouts(case, dtype, executor)
             for source in sources:
                 if not has_cell(bundle, source, case.op, dtype):

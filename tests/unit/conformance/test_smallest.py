@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.inputs import make_inputs
+from conformance.jobs import JobContext
 from conformance.run import OpRows, upload
 from conformance.smallest import cheapest, cost, features, layouts, op_jobs, reference_cost, smallest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
@@ -114,3 +116,14 @@ def test_what_the_bundle_lacks_makes_no_job() -> None:
     jobs = op_jobs(CASES, ["f32", "bf16"], None, lacks={("gelu", "f32")})
     assert {d for job in jobs if job.op == "gelu" for d in job.dtypes} == {"bf16"}
     assert "f32" in {d for job in jobs if job.op == "softmax" for d in job.dtypes}
+
+
+def test_a_whole_step_has_a_row_that_says_it_was_not_run() -> None:
+    spec = EntrySpec("step", "decode_step", "cute", "bf16")
+    found = Bundle(Path(), (BundleEntry(spec, NOTHING, ptx("", block=(32, 1, 1)).form, {}),), {})
+    executor, whole = CpuExecutor(), [one for one in CASES if one.op == "decode_step"]
+    wanted = smallest(found, executor, whole, ["cute", "mlir"])
+    assert wanted == {(number, "bf16", "cute"): frozenset() for number in range(len(whole))}
+    (job, *_) = op_jobs(whole, ["bf16"], wanted)
+    site = JobContext(found, executor, ["cute", "mlir"], 0, nullcontext())
+    assert [(row.status, row.detail) for row in job.rows(site)] == [("not run", "too slow for the interpreter")]
