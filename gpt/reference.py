@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def float64(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> N
     the weights that its 8 bits stand for, and no activation rounded."""
     if quantize.is_quantized(weights):
         weights = quantize.dequantized(weights)
-    return _forward(float64_ops, config, weights, tokens)
+    return forward(float64_ops, config, weights, tokens)
 
 
 def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dtype: str) -> Array:
@@ -35,13 +34,12 @@ def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dty
     if quantize.is_quantized(weights) and config.weights_only:
         weights = quantize.dequantized(weights)
     if quantize.is_quantized(weights):
-        return _forward(reference_8bits, config, reference_8bits.paired(weights), tokens, dtype=dtype)
-    return _forward(eager_ops, config, weights, tokens, dtype=dtype)
+        return forward(reference_8bits, config, reference_8bits.paired(weights), tokens, dtype=dtype)
+    return forward(eager_ops, config, weights, tokens, dtype=dtype)
 
 
-def _forward(
-    ops: ModuleType, config: GPTConfig, weights: Mapping[str, Array], tokens: Array, **options: str
-) -> NDArray[Any]:
+def forward(ops: Any, config: GPTConfig, weights: Mapping[str, Any], tokens: Array, **options: str) -> NDArray[Any]:
+    """Logits (B, T, V), computed by `ops`: functions by the names of the ops, which get `options`."""
     if config.family == "llama":
         return reference_llama.forward(ops, config, weights, tokens, None, **options)
 

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 
 def quantize(args: argparse.Namespace) -> int:
-    from gpt import weights
+    from gpt import perplexity, weights
     from gpt.beside import copy_texts
     from gpt.stored import CONFIG
     from gpt.tokenizer import load_tokenizer
@@ -56,7 +56,7 @@ def quantize(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.output} is not a folder to write to", hint="choose another --output")
     if args.output.is_dir() and any(args.output.iterdir()) and not (args.output / CONFIG).is_file():
         raise UsageError(f"{args.output} holds something else than a checkpoint", hint="choose another --output")
-    asked = None if text is None else quality.pieces(load_tokenizer(place, config).encode(text), config.n_ctx)
+    asked = None if text is None else perplexity.pieces(load_tokenizer(place, config).encode(text), config.n_ctx)
     config, made = weights.quantized(config, tensors, args.to, logits=args.logits)
     if config.family == "llama":
         made = made.astype(DTYPE)  # what the others are computed in
@@ -66,5 +66,5 @@ def quantize(args: argparse.Namespace) -> int:
     print(f"{args.output}: {after / 1e6:.1f} MB of weights, {before / 1e6:.1f} MB before")
     if asked is not None:
         found = [quality.losses_of(folder, asked) for folder in (place, args.output)]
-        print(f"{args.compare}: {quality.compared(found[1], found[0])}")
+        print(f"{args.compare}: {perplexity.compared(found[1], found[0])}")
     return 0

@@ -11,9 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpt import quantize, weights
+from gpt import perplexity, quantize, weights
 from gpt.config import LLAMAS, PRESETS
-from tilestack.api import quality
 from tilestack.cli.common.options import QUANTIZATIONS
 
 from ..conftest import Run
@@ -30,7 +29,7 @@ def nano(tmp_path: Path) -> Path:
 def test_it_says_how_much_worse_a_text_is_foretold(
     nano: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(quality, "pieces", partial(quality.pieces, count=2))
+    monkeypatch.setattr(perplexity, "pieces", partial(perplexity.pieces, count=2))
     (nano / "tokenizer.json").unlink()
     text, out = tmp_path / "text", tmp_path / "i8"
     text.write_text("It was so. " * 20)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilestack.api.quality import compared, losses, pieces
+from gpt.perplexity import compared, losses, pieces
 from toolchain.errors import UsageError
 
 
