@@ -1,29 +1,33 @@
+"""The references of an op: its family, and what both do alike."""
+
 from __future__ import annotations
+
+from types import ModuleType
 
 import numpy as np
 import pytest
 
+from conformance import cases
+from conformance.cases import Case
 from conformance.reference import eager, float64
 from conformance.reference.float64 import arrays
+from toolchain.contract.entry import ops
 
 
-def test_tf32_keeps_ten_bits_and_rounds_ties_to_even() -> None:
-    ulp = 2.0**-10
-    x = np.array([1 + ulp / 2, 1 + 3 * ulp / 2, 1 + ulp / 2 + 2**-20, -1 - 3 * ulp / 2, 3e38, 0, np.inf], np.float32)
-    wanted = [1, 1 + 2 * ulp, 1 + ulp, -1 - 2 * ulp]
-    assert eager.tf32(x)[:4].tolist() == wanted
-    assert eager.tf32(x)[5:].tolist() == [0, np.inf]
-    assert np.isnan(eager.tf32(np.array([np.nan], np.float32))).all()
-
-
-def test_scores_of_few_queries_are_added_up_in_order(rng: np.random.Generator) -> None:
-    """One rounding for each number of a head, whichever code numpy has for the size."""
-    q, k = (30 * rng.standard_normal((rows, 64)).astype(np.float32) for rows in (3, 5))
-    wanted = np.zeros((3, 5), np.float32)
-    for t, s in np.ndindex(3, 5):
-        for d in range(64):
-            wanted[t, s] = np.float32(float(wanted[t, s]) + float(q[t, d]) * float(k[s, d]))
-    assert np.array_equal(eager.scores_in_order(q, k, "f32"), wanted)
+def test_an_ops_references_and_its_cases_are_in_modules_of_one_name() -> None:
+    families = {
+        (case.op, name)
+        for name, module in vars(cases).items()
+        if isinstance(module, ModuleType)
+        for value in vars(module).values()
+        if isinstance(value, tuple)
+        for case in value
+        if isinstance(case, Case)
+    }
+    assert len(families) == len(ops())
+    for reference in (float64, eager):
+        modules = {(op, getattr(reference, op).__module__.rpartition(".")[2]) for op in ops() if not ops()[op].whole}
+        assert modules == {(op, family) for op, family in families if not ops()[op].whole}
 
 
 def whole_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, dtype: str = "") -> np.ndarray:
@@ -70,26 +74,6 @@ def test_the_blocks_of_attention(t: int, s: int) -> None:
     assert len(sizes) == 1 or min(sizes) >= eager.FEW_ROWS  # with fewer the scores would be added up in another way
 
 
-def test_rounding_to_f16_is_numpys(rng: np.random.Generator) -> None:
-    x = (rng.standard_normal(5000) * np.exp2(rng.uniform(-40, 18, 5000))).astype(np.float32)
-    halves = np.arange(-4097, 4098) * np.float32(2.0**-26)  # ties among the subnormal numbers
-    edges = [0.0, -0.0, -(2.0**-30), 65519.0, 65520.0, -1e38, np.inf, -np.inf, np.nan]
-    x = np.concatenate([x, halves, np.array(edges)]).astype(np.float32)
-    with np.errstate(over="ignore"):
-        wanted = x.astype(np.float16)
-    assert np.array_equal(eager.rounded(x, "f16").view(np.uint16), wanted.view(np.uint16))
-    for some in (x, x[np.abs(x) < 65000]):
-        found = eager.nearest(some, "f16").astype(np.float16)
-        assert np.array_equal(found, some.astype(np.float16) if len(some) < len(x) else wanted, equal_nan=True)
-
-
-def test_rounding_to_tf32_leaves_what_is_not_finite() -> None:
-    odd = np.array([1 + 2.0**-11, 1 + 3 * 2.0**-11, np.inf, -np.inf, np.nan], np.float32)
-    wanted = np.array([1, 1 + 2.0**-9, np.inf, -np.inf, np.nan], np.float32)
-    assert np.array_equal(eager.tf32(odd), wanted, equal_nan=True)
-    assert np.array_equal(eager.tf32(odd[:2]), wanted[:2])
-
-
 def test_gelu_in_parts_is_that_of_the_whole(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     x = rng.standard_normal((7, 11))[:, :9]  # not contiguous
     whole = float64.gelu(x), eager.gelu(x, dtype="bf16")
@@ -97,12 +81,3 @@ def test_gelu_in_parts_is_that_of_the_whole(rng: np.random.Generator, monkeypatc
     monkeypatch.setattr(arrays, "IN_CACHE", 10)
     assert np.array_equal(float64.gelu(x), whole[0])
     assert np.array_equal(eager.gelu(x, dtype="bf16"), whole[1])
-
-
-def test_few_rows_of_scores_are_added_up_in_order(rng: np.random.Generator) -> None:
-    q, k = rng.standard_normal((3, 33)).astype(np.float32), rng.standard_normal((5, 33)).astype(np.float32)
-    for t, s in np.ndindex(3, 5):
-        total = np.float32(0)
-        for d in range(33):
-            total = np.float32(float(total) + float(q[t, d]) * float(k[s, d]))
-        assert eager.scores_in_order(q, k, "f32")[t, s] == total
