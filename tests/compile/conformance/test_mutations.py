@@ -8,18 +8,16 @@ pass. Most run in f32, whose bounds are the tightest; bugs in what only entries 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 
+from conformance import cases
 from conformance.cases import CASES, Case
 from conformance.cell import Cell
 from conformance.inputs import Inputs, make_inputs
@@ -27,6 +25,7 @@ from conformance.result import CellResult
 from conformance.run import Expected, attempt, check_op, references
 from conformance.smallest import cost, layouts
 from kernels_mlir import SOURCE
+from tests.compile.conformance.mutations import FAMILIES, MUTATIONS, UNTESTED, Mutation
 from toolchain.bundles import bundle
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec, ops
@@ -40,19 +39,6 @@ from toolchain.tileir.compose import Library
 from toolchain.tileir.interpreter import interleaving
 from toolchain.tileir.specialize import specialize
 
-
-def _table() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mutations", Path(__file__).with_name("mutations.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mutations"] = module  # its dataclass looks itself up there
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLE = _table()
-MUTATIONS = TABLE.MUTATIONS
 ENTRIES = SOURCE.entries()
 SEED = 3
 
@@ -149,7 +135,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: f"{m.part}: {m.bug}")
-def test_the_bug_is_caught(mutation: Any, sound: Kernels, tmp_path: Path) -> None:
+def test_the_bug_is_caught(mutation: Mutation, sound: Kernels, tmp_path: Path) -> None:
     broken = Kernels(mutation.apply(SOURCE.library), tmp_path)
     tried = runs(mutation.kernel, mutation.dtype)
     assert tried, f"no case for {mutation.kernel} in {mutation.dtype}"
@@ -167,15 +153,23 @@ def test_the_bug_is_caught(mutation: Any, sound: Kernels, tmp_path: Path) -> Non
 def test_there_are_bugs_enough() -> None:
     assert len(MUTATIONS) >= 80
     assert len({(m.part, m.kernel, m.bug) for m in MUTATIONS}) == len(MUTATIONS)
-    assert {ops_by_kernel()[m.kernel] for m in MUTATIONS} == set(ops())
+    mlir = {name for name, op in ops().items() if not op.whole}
+    assert {ops_by_kernel()[m.kernel] for m in MUTATIONS} == mlir
     assert all(m.part in SOURCE.library.written(m.kernel) for m in MUTATIONS if "!" not in m.part)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.rpartition(".")[2])
+def test_bugs_are_in_a_module_named_as_that_of_the_cases_of_their_op(family: ModuleType) -> None:
+    of_cases = vars(getattr(cases, family.__name__.rpartition(".")[2])).values()
+    its = {case.op for value in of_cases if isinstance(value, tuple) for case in value if isinstance(case, Case)}
+    assert {ops_by_kernel()[m.kernel] for m in family.MUTATIONS} <= its
 
 
 def test_every_part_that_an_entry_uses_has_a_bug_or_a_reason() -> None:
     used = {part for kernel in ops_by_kernel() for part in SOURCE.library.written(kernel) if "!" not in part}
     broken = {m.part for m in MUTATIONS}
-    assert used - broken - set(TABLE.UNTESTED) == set()
-    assert set(TABLE.UNTESTED) <= used - broken
+    assert used - broken - set(UNTESTED) == set()
+    assert set(UNTESTED) <= used - broken
 
 
 def ops_by_kernel() -> Mapping[str, str]:
