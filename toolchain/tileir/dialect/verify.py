@@ -156,8 +156,8 @@ class _Verifier:
         need(isinstance(op, TileOp), "an entry may contain only operations of Tile IR")
         assert isinstance(op, TileOp)
         for value in (*op.results, *op.operands):
-            bare = isinstance(value.type, PtrType) or value.type in SCALARS
-            need(not bare, f"no value is of type {spell(value.type)}: write tile<{spell(value.type)}>")
+            if isinstance(value.type, PtrType) or value.type in SCALARS:
+                raise Invalid(f"no value is of type {spell(value.type)}: write tile<{spell(value.type)}>")
         op.get_irdl_definition().verify(op)  # the operands, results, properties and regions it declares
         self.tiles(op.results)
         for region in op.regions:
@@ -190,7 +190,8 @@ def _spelled(kinds: Sequence[Attribute]) -> str:
 
 def _expect(values: Sequence[object], wanted: Sequence[Attribute]) -> None:
     found = [v.type for v in values]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    need(found == list(wanted), f"has {_spelled(found)} where {_spelled(wanted)} is expected")  # pyright: ignore[reportUnknownArgumentType]
+    if found != list(wanted):
+        raise Invalid(f"has {_spelled(found)} where {_spelled(wanted)} is expected")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _ending(parent: Operation) -> str:

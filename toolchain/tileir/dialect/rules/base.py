@@ -39,7 +39,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 def same(what: str, *values: SSAValue) -> None:
     for other in values[1:]:
-        need(other.type == values[0].type, f"{what} differ: {spell(values[0].type)} and {spell(other.type)}")
+        if other.type != values[0].type:  # spelled only then: this runs for most operations
+            raise Invalid(f"{what} differ: {spell(values[0].type)} and {spell(other.type)}")
 
 
 def shape(value: SSAValue) -> tuple[int, ...]:
@@ -58,7 +59,8 @@ def _tile(value: SSAValue) -> TileType:
 
 
 def of(value: SSAValue, elements: Sequence[Attribute] | frozenset[Attribute], what: str) -> None:
-    need(element(value) in elements, f"a tile of {what} is needed, not {spell(value.type)}")
+    if element(value) not in elements:
+        raise Invalid(f"a tile of {what} is needed, not {spell(value.type)}")
 
 
 def integers(*values: SSAValue) -> None:
@@ -83,8 +85,8 @@ def pointee(value: SSAValue) -> Attribute:
 
 
 def scalar_integer(value: SSAValue, what: str) -> None:
-    fits = shape(value) == () and element(value) in t.INTEGERS - {t.i4}
-    need(fits, f"{what} must be an integer scalar, not {spell(value.type)}")
+    if shape(value) != () or element(value) not in t.INTEGERS - {t.i4}:
+        raise Invalid(f"{what} must be an integer scalar, not {spell(value.type)}")
 
 
 def same_shape(a: SSAValue, b: SSAValue) -> None:
