@@ -156,7 +156,8 @@ def run_matrix(
     if not any(work.values()):
         where = ", ".join(executor.name for executor in executors)
         which = f" and is {wanted.words}" if wanted.words else ""
-        raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)}{which} runs on {where}")
+        what = ", ".join(selected) if selected else "what the bundle has"
+        raise UsageError(f"no case of {what} in {', '.join(use_dtypes)}{which} runs on {where}")
     run = {
         "bundle": bundle_hash(bundle), "code": code_hash(), "executors": "; ".join(work),
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),

@@ -197,6 +197,8 @@ def test_a_selection_without_cases_says_so(bundle: Bundle, journal: Journal, mon
     monkeypatch.setattr(coverage, "CASES", [case for case in CASES if case.op != "gelu"])
     with pytest.raises(UsageError, match="gelu: no cases, so nothing checks it"):
         run_matrix(bundle, [CpuExecutor()], journal, selected=["gelu"])
+    with pytest.raises(UsageError, match="no case of what the bundle has in f32 and is bf16 runs on"):
+        run_matrix(bundle, [CpuExecutor()], journal, dtypes=["f32"], wanted=parse("bf16", []))
     with pytest.raises(UsageError, match="no case of three in f32 runs on cpu interpreter"):
         run_matrix(bundle, [CpuExecutor()], journal, selected=["three"], suites={"three": Suite(nothing)},
                    dtypes=["f32"])  # fmt: skip
