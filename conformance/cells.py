@@ -23,6 +23,11 @@ def has_cell(bundle: Bundle, source: str, op: str, dtype: str) -> bool:
     return needed or bool(bundle.entries_of(source, op, dtype))
 
 
+def may_borrow(source: str, op: str) -> bool:
+    """True where a source without an entry for some sizes launches another's: their row is the other's too."""
+    return bool(borrows_from(source)) and not ops()[op].whole
+
+
 def has_dtype(bundle: Bundle, source: str, dtype: str) -> bool:
     """The same for a model, which launches many ops: False where all of them would be borrowed."""
     return not borrows_from(source) or any((e.spec.source, e.spec.dtype) == (source, dtype) for e in bundle.entries)

@@ -10,7 +10,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
@@ -31,7 +31,7 @@ from toolchain.runtime.layout import dtype_name
 from .both import both
 from .cases import Case
 from .cell import Cell
-from .cells import borrows_from, has_cell
+from .cells import has_cell, may_borrow
 from .compare import Verdict, compare, equal, loosest, set_aside
 from .inputs import Inputs, make_inputs
 from .jobs import JobContext
@@ -145,17 +145,22 @@ def launchers(
     """The launchers of a case, each with the shape that its row shows. A GPU uses the entries of its own target. The
     interpreter stands for every target: it runs each entry that any target would choose, once, or only those in `only`.
     For a target of the bundle without a fitting entry, and for an entry that it cannot run, the error that says so
-    comes instead of a launcher. A source that borrows may have no fitting entry: the other's row is this one too."""
-    lender = borrows_from(source)
-    if executor.target is not None and not lender:
-        yield case.shape, Launcher(bundle, source, executor)
+    comes instead of a launcher. There is neither where a source may borrow what it lacks, nor of a whole step that was
+    compiled for other targets alone."""
+    borrows = may_borrow(source, case.op)
+    if executor.target is not None and not borrows:
+        made = (entry.spec.runs_on(executor.target) for entry in bundle.entries_of(source, case.op, dtype))
+        if any(made) or not ops()[case.op].whole:
+            yield case.shape, Launcher(bundle, source, executor)
         return
     arguments = {**upload(case, inputs, executor), **inputs.scalars}
     if executor.target is not None:
-        with suppress(LaunchError):
-            launcher = Launcher(bundle, source, executor)
+        launcher = Launcher(bundle, source, executor)
+        try:
             launcher.select(case.op, dtype, **arguments)
-            yield case.shape, launcher
+        except LaunchError:  # no entry fits: what is launched for these sizes is the other's, and so is their row
+            return
+        yield case.shape, launcher
         return
     seen: set[str] = set()
     for target in filter(ops()[case.op].runs_on, targets()):
@@ -166,7 +171,7 @@ def launchers(
             yield case.shape, error
             return
         except TilestackError as error:
-            if target in (bundle.targets or targets()) and not lender:
+            if target in (bundle.targets or targets()) and not borrows:
                 yield f"{case.shape} {target}", error
             continue
         symbol, shape = entry.spec.symbol, " ".join([case.shape, *entry.spec.targets])

@@ -17,7 +17,7 @@ from toolchain.errors import TilestackError
 from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
 
 from .cases import Case
-from .cells import borrows_from, has_cell
+from .cells import has_cell, may_borrow
 from .jobs import Job
 from .run import OpRows, arrange, same_inputs
 
@@ -27,8 +27,8 @@ Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dty
 
 def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources: Sequence[str]) -> Wanted:
     """The symbols of the entries to run, for each case, dtype and source. A case without an entry for some target is
-    kept, without symbols, so that a row reports it, unless the source borrows what it lacks. So is a whole step, which
-    a GPU alone runs."""
+    kept, without symbols, so that a row reports it, unless the source may borrow what it lacks. A case of a whole step
+    is kept too: a row says that a GPU alone runs it."""
     takers: dict[tuple[str, str, str], list[int]] = {}  # dtype, source, symbol -> numbers of the cases
     wanted: dict[tuple[int, str, str], set[str]] = {}
     for number, case in enumerate(cases):
@@ -46,7 +46,7 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
                     try:
                         entry = Launcher(bundle, source, executor, target).select(case.op, dtype, **arguments)
                     except TilestackError:
-                        if not borrows_from(source):
+                        if not may_borrow(source, case.op):
                             wanted.setdefault((number, dtype, source), set())
                         continue
                     numbers = takers.setdefault((dtype, source, entry.spec.symbol), [])

@@ -175,8 +175,8 @@ class GPT:
         return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out)
 
     def takes_one_launch(self, cache: KVCache) -> bool:
-        """Whether a step over this cache is one launch: of a folded GPT-2, for one text, on a device that is no smaller
-        than the one its entries are for, and from a source that has one."""
+        """Whether a step over this cache is one launch. It is for one text of a folded GPT-2, if the source has an
+        entry for its sizes and the device has as many multiprocessors as the one that the policy is for."""
         launcher, config = self.launcher, self.config
         whole = cache.batch == 1 and cache.scales is None and cache.memory.layout.aligned_contiguous
         if not (whole and self.folded and config.family == "gpt2" and launcher.target):

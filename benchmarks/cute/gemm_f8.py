@@ -22,6 +22,7 @@ import numpy as np
 from conformance.cases import CASES, Case
 from conformance.compare import benchmark_bound, compare
 from conformance.inputs import Inputs, make_inputs
+from conformance.reference.float64 import LARGEST
 from conformance.run import Expected, references
 from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entry import ops
@@ -115,7 +116,7 @@ def timed(op: str, shape: tuple[int, int, int], products: list[Product], bundle:
 
 
 def operands(op: str, shape: tuple[int, int, int]) -> dict[str, Any]:
-    """By the op's parameters. Numbers are normal ones, as quantized rows are: the largest of a row is about 448."""
+    """By the op's parameters. Numbers are normal ones, as quantized rows are: the largest of a row is about LARGEST."""
     sizes = dict(zip("MNK", shape, strict=True))
     made: dict[str, Any] = {}
     for param in ops()[op].params:
@@ -123,11 +124,11 @@ def operands(op: str, shape: tuple[int, int, int]) -> dict[str, Any]:
         if param.name == "factors":
             made[param.name] = values.abs() + 0.5
         elif param.dtype == "f32":
-            made[param.name] = values.abs() / 448
+            made[param.name] = values.abs() / LARGEST
         elif param.dtype == "T":
             made[param.name] = values.bfloat16()
         else:
-            made[param.name] = (values * 100).clamp(-448, 448).to(torch.float8_e4m3fn)
+            made[param.name] = (values * 100).clamp(-LARGEST, LARGEST).to(torch.float8_e4m3fn)
     return made
 
 

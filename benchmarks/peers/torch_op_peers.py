@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.reference.float64 import LARGEST
+
 from ..cases.cases import OpCase
 from ..cases.options import Kind
 from .pytorch import Tensor, functional, torch
@@ -123,7 +125,7 @@ def _linear_gelu_f8(_: OpCase) -> Sequence[OpPeer]:
 def _linear_gelu_f8_to_f8(_: OpCase) -> Sequence[OpPeer]:
     def call(a: Args) -> Tensor:
         made = functional.gelu(_scaled_product(a), approximate="tanh") * a["factors"]
-        return made.clamp(-448, 448).to(torch.float8_e4m3fn)
+        return made.clamp(-LARGEST, LARGEST).to(torch.float8_e4m3fn)
 
     return (_graph("_scaled_mm, F.gelu, to", call), _compile(call))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.reference.float64 import LARGEST
 from toolchain.contract.entry import ops
 from toolchain.errors import UsageError
 
@@ -58,7 +59,7 @@ def linear_gelu_f8_to_f8(
     x: Tensor, x_scales: Tensor, weight: Tensor, weight_scales: Tensor, bias: Tensor, factors: Tensor
 ) -> Tensor:
     """In 8 bits only where nothing else is: a reference in float64 is not rounded."""
-    made = (linear_gelu_f8(x, x_scales, weight, weight_scales, bias) * factors).clamp(-448, 448)
+    made = (linear_gelu_f8(x, x_scales, weight, weight_scales, bias) * factors).clamp(-LARGEST, LARGEST)
     return made if bias.dtype == torch.float64 else made.to(torch.float8_e4m3fn)
 
 

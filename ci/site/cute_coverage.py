@@ -66,8 +66,9 @@ def coverage(made: str, kinds: Mapping[str, tuple[type[Operation], str]]) -> str
     with_chunks = sum(row[-1] != NO for row in rows)
     failed = [row[0] for row in rows if "failed" in row[-1]]
     counts = (
-        f"Of {len(rows)} operations {with_chunks} occur in NVIDIA's tests; all chunks of these pass, except some of "
-        f"{' and '.join(failed)}. Not run on the executor: {', '.join(row[0] for row in rows if row[-2] == NO)}."
+        f"There are {len(rows)} operations. NVIDIA's tests have {with_chunks} of them; all chunks of these pass, "
+        f"except some of {' and '.join(failed)}. "
+        f"Not run on the executor: {', '.join(row[0] for row in rows if row[-2] == NO)}."
     )
     table = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     return PAGE.format(made=made, counts=counts, rows="\n".join(table))

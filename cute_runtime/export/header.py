@@ -19,8 +19,7 @@ from .expression import to_cpp
 
 TYPES = {
     "f32": "float", "f16": "float16", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3", "i8": "std::int8_t",
-    "i32": "std::int32_t",
-    "i64": "std::int64_t",
+    "i32": "std::int32_t", "i64": "std::int64_t",
 }  # fmt: skip
 _PER_LINE = 24  # bytes of an embedded cubin
 

@@ -69,7 +69,7 @@ class Launcher:
             return self.bundle.select(self.borrows_from, op, dtype, dims, misaligned, gapped, self.target)
 
     def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
-        """Whether an entry fits a launch with arrays of these sizes, without gaps and at multiples of 16 bytes."""
+        """Whether there is an entry for arrays of these sizes that have no gaps and begin at multiples of 16 bytes."""
         try:
             source = self._fastest(op, dtype, dims) if self._best_of else self.source_of(op, dtype)
             self.bundle.select(source, op, dtype, dims, target=self.target)

@@ -11,7 +11,7 @@ from .tokens import next_token
 
 
 def all_reduce(parts: Array, rank: int) -> F64:
-    """What each rank gets; so of all collectives here, less flags and state."""
+    """What each rank gets. Of all collectives here the results alone are computed, without flags and state."""
     del rank
     return f64(parts).sum(axis=0)  # (N,)
 

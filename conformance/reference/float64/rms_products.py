@@ -32,7 +32,7 @@ def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float)
 
 
 def root_mean_square(squares: Array, x: Array, eps: float) -> F64:
-    """Of each row of x (M, K), from the parts of its sum of squares (Z, L): (M, 1)."""
+    """The root mean square (M, 1) of the rows of x (M, K). `squares` (Z, L): their sums of squares, in Z parts."""
     return np.sqrt(f64(squares).sum(axis=0)[: len(x), None] / x.shape[1] + eps)
 
 

@@ -155,8 +155,8 @@ def test_an_entry_for_every_target_is_in_both_sources() -> None:
 
 
 def of_each_kind(specs: Iterable[EntrySpec]) -> list[EntrySpec]:
-    """Of entries that differ in their dtype, numbers and conditions alone, the last, in bf16 where there is one. A tile
-    of one row is another kind than one of many."""
+    """One entry of each kind: the last, which is in bf16 where there is one. Entries of a kind have the same kernel,
+    targets and promises, but other dtypes, tile sizes and conditions. A tile of one row is a kind of its own."""
     kinds: dict[object, EntrySpec] = {}
     for spec in specs:
         constants = tuple((name, size == 1) for name, size in spec.constants.items())

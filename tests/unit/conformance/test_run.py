@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from conformance.cases import Case
+from conformance.cases import CASES, Case
+from conformance.cell import Cell
 from conformance.inputs import Inputs, make_inputs
 from conformance.result import CellResult
-from conformance.run import check_op, launchers, references, run_ops, upload
+from conformance.run import attempt, check_op, launchers, references, run_ops, upload
+from conformance.smallest import layouts
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
-from toolchain.contract.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.contract.targets import targets
+from toolchain.errors import NoRoom
 from toolchain.runtime import CpuExecutor, DeviceBuffer, Launcher
+from toolchain.runtime.layout import NUMPY
 
 CASE = Case("linear_residual", {"M": 5, "K": 16, "N": 24}, "")
 
@@ -81,6 +86,40 @@ def test_a_target_without_a_fitting_entry_has_a_row_that_says_so(cpu: CpuExecuto
     rows = {row.shape: row for row in run_rows(bundle(entry("few", "sm_90", where=["M < 3"])), cpu)}
     assert {row.status for row in rows.values()} == {"error"}
     assert "no entry fits" in rows[f"{CASE.shape} sm_90"].detail
+
+
+def test_a_whole_step_without_a_fitting_entry_is_an_error_where_it_was_compiled(cpu: CpuExecutor) -> None:
+    """Nobody else's row stands for it."""
+    (step, *_) = (case for case in CASES if case.op == "decode_step")
+    made = layouts(step, "bf16", cpu)
+    arrays = {
+        name: np.zeros((1,) * len(a.shape), NUMPY[a.dtype]) for name, a in made.items() if isinstance(a, DeviceBuffer)
+    }
+    names = {param.name for param in ops()["decode_step"].outputs}
+    given = Inputs(
+        {n: a for n, a in arrays.items() if n not in names},
+        {n: a for n, a in arrays.items() if n in names},
+        {"eps": 1e-5},
+    )
+    small = Case("decode_step", dict.fromkeys(step.dims, 1), "")
+    found = bundle(EntrySpec("step", "decode_step", "cute", "bf16", where=("L == 12",), targets=("sm_90",)))
+    for target, rows in (("sm_90", 1), ("sm_80", 0)):
+        cpu.target = target
+        launched = list(launchers(small, "bf16", given, found, "cute", cpu))
+        assert len(launched) == rows
+        for _, launcher in launched:
+            assert isinstance(launcher, Launcher)
+            cell = Cell.on("decode_step", "cute", "bf16", cpu)
+            row = attempt(cell, small.shape, check_op, small, "bf16", given, {}, launcher, cpu)
+            assert row.status == "error" and "L == 12 does not hold" in row.detail
+
+
+def test_a_kernel_without_room_is_not_run(cpu: CpuExecutor) -> None:
+    def check() -> Any:
+        raise NoRoom("its 12 clusters must run at the same time")
+
+    row = attempt(Cell.on("decode_step", "cute", "bf16", cpu), "", check)
+    assert (row.status, row.detail) == ("not run", "its 12 clusters must run at the same time")
 
 
 def test_a_source_that_borrows_has_no_row_where_no_entry_fits(cpu: CpuExecutor, inputs: Inputs) -> None:

@@ -17,6 +17,7 @@ from toolchain.contract.entries import entries_of
 from .conftest import POLICY, ReferenceLauncher
 
 CONFIG = GPTConfig(vocab_size=300, n_ctx=32, n_embd=768, n_head=12, n_layer=2)
+NEAR = 0.02  # of the largest: two ways of rounding to bf16, through two layers
 TOKENS = np.random.default_rng(1).integers(0, 300, (2, 9)).astype(np.int32)
 
 
@@ -51,9 +52,9 @@ def test_one_launch_gives_the_logits_and_the_cache_of_many() -> None:
     launched = [{op for op, _ in model.launcher.launches} for model in (one, many)]  # pyright: ignore[reportAttributeAccessIssue]
     assert OP in launched[0] and OP not in launched[1]
     largest = np.abs(logits[1]).max()
-    assert np.abs(logits[0] - logits[1]).max() <= 0.02 * largest
+    assert np.abs(logits[0] - logits[1]).max() <= NEAR * largest
     filled = [cache.memory.numpy()[:, :, :, :7].astype(np.float64) for cache in caches]
-    assert np.abs(filled[0] - filled[1]).max() <= 0.02 * np.abs(filled[1]).max()
+    assert np.abs(filled[0] - filled[1]).max() <= NEAR * np.abs(filled[1]).max()
     assert caches[0].lengths.tolist() == [7]
 
 
