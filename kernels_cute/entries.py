@@ -11,10 +11,11 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import SourceError, UsageError
 
-from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90
+from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90, tiles_sm90
 from .decode import step
 from .decode.plan import RANKS, Step
 from .epilogues import EPILOGUES, Epilogue
+from .rms import RMS
 from .scaled import SCALED
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
@@ -50,10 +51,11 @@ def _mma_sync(spec: EntrySpec) -> TracedKernel:
 
 def _wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    epilogue = SCALED.get(spec.op) or _epilogue(spec)
-    tiles = linear_sm90.Tiles(
+    epilogue = SCALED.get(spec.op) or RMS.get(spec.op) or _epilogue(spec)
+    tiles = tiles_sm90.Tiles(
         c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), bool(c.get("PAIRED", 0)),
         epilogue.width(_dtype(spec)), c.get("RUN", 0), c.get("REGISTERS", 232),
+        c.get("SUMMED", 0),
     )  # fmt: skip
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
     return TracedKernel(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))

@@ -27,6 +27,7 @@ from toolchain.cute.layout import tuples as nested
 from toolchain.errors import UsageError
 
 VECTOR = 8  # elements of 16 bits in 16 bytes: aligned arrays have strides that are multiples of it
+ANY = 1 << 30  # a bound that every coordinate is below
 # sqrt(2/pi) (x + 0.044715 x^3) of x = 2h is h (LINEAR + CUBIC h^2)
 LINEAR = 2 * 0.7978845608028654
 CUBIC = 8 * 0.7978845608028654 * 0.044715
@@ -83,14 +84,42 @@ class Place:
 
     def _read_once(self, tensor: TensorValue, side_by_side: int) -> Values:
         """`read` of a tensor many of whose elements are the same."""
-        part = self.part(tensor)
-        once = nested.transform(_first_if_same, part.layout.shape, part.layout.stride)
-        different, where = part[once], self.where[once]
+        layout, values = self.part(tensor).layout, self._different(tensor, side_by_side)
+        return [values[number] for number in Layout(layout.shape, _numbering(layout)).offsets()]
+
+    def _different(self, tensor: TensorValue, side_by_side: int, inside: tuple[Any, Any] | None = None) -> Values:
+        """The same, each element once. `inside`: bounds of the coordinates, the output's shape if not given."""
+        part, once = self._once(tensor)
+        different = part[once]
         held = cute.make_fragment(different.layout.shape, tensor.dtype)
-        cute.copy(self._copy(tensor.dtype, side_by_side), different, held, where=where, inside=self.shape)
-        values = [held[i].to("f32") for i in range(size(held.layout))]
-        numbers = Layout(part.layout.shape, _numbering(part.layout))
-        return [values[number] for number in numbers.offsets()]
+        copy = self._copy(tensor.dtype, side_by_side)
+        cute.copy(copy, different, held, where=self.where[once], inside=inside or self.shape)
+        return [held[i].to("f32") for i in range(size(held.layout))]
+
+    def _once(self, tensor: TensorValue) -> tuple[TensorValue, Any]:
+        """The thread's part of a tensor many of whose elements are the same, and a coordinate of each element."""
+        part = self.part(tensor)
+        return part, nested.transform(_first_if_same, part.layout.shape, part.layout.stride)
+
+    def rows(self, tensor: TensorValue) -> Values:
+        """The elements of a tensor (M) at the thread's rows, each once, as f32 and zero outside of it."""
+        return self._different(cute.broadcast_columns(tensor, self.shape[1]), 1, (self.shape[0], ANY))
+
+    def write_rows(self, values: Values, tensor: TensorValue) -> None:
+        """Writes a value for each of the thread's rows to a tensor (M)."""
+        part, once = self._once(cute.broadcast_columns(tensor, self.shape[1]))
+        held = cute.make_fragment(len(values), tensor.dtype)
+        for i, value in enumerate(values):
+            held[i] = value
+        held = cute.with_layout(held, Layout(part[once].layout.shape))
+        copy = self._copy(tensor.dtype, 1)
+        cute.copy(copy, held, part[once], where=self.where[once], inside=(self.shape[0], ANY))
+
+    @cached_property
+    def row_numbers(self) -> list[int]:
+        """Of each sum, which of the thread's rows it lies in."""
+        by_row = self.mma.partition("c", Layout(self.tile, (1, 0)))[1]
+        return [*Layout(by_row.shape, _numbering(by_row)).offsets()]
 
     def write(self, values: TensorValue, out: TensorValue) -> None:
         """Writes what lies in the output."""
@@ -145,10 +174,18 @@ def _gelu(value: Scalar) -> Scalar:
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The steps from the sums of an op to its output. `op`: its name in ops.toml."""
+    """The steps from the sums of an op to its output. `op`: its name in ops.toml. `first`: reads what the steps need of
+    a tile's rows, and gives the operands with it, once for a tile. `last`: writes what the steps have summed up over
+    part z of the columns."""
 
     op: str
     steps: tuple[Step, ...] = ()
+    first: Callable[[Place, Operands], Operands] | None = None
+    last: Callable[[Place, Operands, Any], None] | None = None
+
+    @property
+    def adds_residual(self) -> bool:
+        return any(param.name == "residual" for param in ops()[self.op].params)
 
     @property
     def weight_has_columns(self) -> bool:
@@ -181,8 +218,17 @@ class Epilogue:
         params = ops()[self.op].params
         return {param.name: argument for param, argument in zip(params, arguments[: len(params)], strict=True)}
 
+    def shape(self, operands: Operands) -> tuple[Any, Any]:
+        """Rows and columns of the sums that count: squares may have more rows than the output."""
+        rows, columns = operands["out"].shape
+        return (operands["squares"].shape[1] if self.last else rows), columns
+
+    def begin(self, place: Place, operands: Operands) -> Operands:
+        """The operands for the steps of a tile, of which `place` is any part."""
+        return self.first(place, operands) if self.first else operands
+
     def __call__(self, sums: TensorValue, place: Place, operands: Operands) -> TensorValue:
-        """The values to write, in registers of the output's dtype."""
+        """The values to write, in registers of the output's dtype. `operands`: as `begin` gives them."""
         values = [sums[i] for i in range(size(sums.layout))]
         for step in self.steps:
             values = step(values, place, operands)

@@ -230,13 +230,14 @@ def linear(
         cute.arch.cp_async_wait_group(0)
         held = min(t.n // ROW, t.n * t.k * t.stages // (t.m * ROW))
         result = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=swizzle_of(ROW))
+        known = epilogue.begin(Place(mma, (t.m, ROW), (row, column * (t.n // ROW)), (m, n), thread), operands)
         for first in range(0, t.n // ROW, held):
             cute.arch.sync_threads()  # all have read what is overwritten
             parts = range(first, min(first + held, t.n // ROW))
             for part in parts:
                 at = (row, column * (t.n // ROW) + part)
                 place = Place(mma, (t.m, ROW), at, (m, n), thread, side_by_side=2 if t.aligned else 1)
-                values = epilogue(sums[None, None, (None, None, part)], place, operands)
+                values = epilogue(sums[None, None, (None, None, part)], place, known)
                 cute.copy(pairs, values, cute.partition(mma, "C", result[None, None, part - first], thread))
             cute.arch.sync_threads()
             for part in parts:

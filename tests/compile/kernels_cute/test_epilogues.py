@@ -29,8 +29,11 @@ def test_the_instructions_follow_from_the_steps(op: str, arch: str) -> None:
     assert f".entry {op}(" in ptx
     assert ".local" not in ptx  # every value is in a register
     assert len(re.findall(r"tanh\.approx\.f32", ptx)) == (SUMS if op == "linear_gelu" else 0)
-    # Two elements of the bias at once, the same for all rows of a thread, and two of the residual.
-    bias, residual = SUMS // 2 // ROWS[arch], SUMS // 2
+    # Two elements of the bias at once, the same for all rows of a thread, and two of the residual, which sm_90a has in
+    # shared memory.
+    bias, residual = SUMS // 2 // ROWS[arch], SUMS // 2 if arch == "sm_80" else 0
+    brought = len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4\.shared", ptx)) if arch == "sm_90a" else 0
+    assert brought == (SUMS // 8 if op == "linear_residual" and arch == "sm_90a" else 0)
     reads = len(re.findall(r"ld\.global\.b32", ptx))
     assert reads == {"linear_residual": bias + residual, "logits": 0}.get(op, bias)
 

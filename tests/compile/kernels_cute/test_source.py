@@ -9,6 +9,7 @@ import pytest
 from kernels_cute import SOURCE
 from kernels_cute.entries import KERNELS
 from kernels_cute.epilogues import EPILOGUES
+from kernels_cute.rms import RMS
 from kernels_cute.scaled import SCALED
 from toolchain.contract.artifact import TensorMap
 from toolchain.contract.entry import EntrySpec
@@ -18,8 +19,9 @@ SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
 
 
 def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
-    """But for those that sm_90 alone has entries of: products of 8 bits, which are borrowed elsewhere, and a step."""
-    alone = {*SCALED, "decode_step"}
+    """But for those that sm_90 alone has entries of: products of 8 bits or that norms are part of, which are borrowed
+    elsewhere, and a step."""
+    alone = {*SCALED, *RMS, "decode_step"}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
     assert {op for op, _ in ends} == {*EPILOGUES, *alone, "layernorm", "attention"}
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}
@@ -43,6 +45,13 @@ def test_an_entry_for_tma_says_which_maps_it_takes() -> None:
     assert ".entry linear_wgmma_bf16(" in text
     assert text.count("griddepcontrol.wait") == 1
     assert "cute_nvgpu.arch.copy.tma_load" in artifact.ir.decode()  # what a CPU runs
+
+
+def test_a_residual_comes_by_a_map_of_whole_parts() -> None:
+    spec = SPECS["linear_residual_squares_wgmma_192_bf16"]
+    artifact = SOURCE.artifact(spec)
+    assert artifact.form.maps[2:] == (TensorMap("out", (128, 64), 128), TensorMap("residual", (128, 64), 128))
+    artifact.form.check_maps(spec)
 
 
 def test_an_entry_for_every_gpu_is_ptx_for_sm_80() -> None:

@@ -125,7 +125,7 @@ MISTAKES = [
 def test_a_missing_operation_is_named(kernel: cute.Kernel, name: str, which: int, wanted: Any) -> None:
     with pytest.raises(wanted) as found:
         launch(without(kernel, name, which), operands(128, 64, 256))
-    assert "kernels_cute/linear_sm90.py" in found.value.site.location
+    assert "kernels_cute/" in found.value.site.location
 
 
 def test_a_result_that_is_used_before_its_wait(kernel: cute.Kernel) -> None:

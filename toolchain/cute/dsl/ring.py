@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from xdsl.dialects.builtin import i32
@@ -12,19 +13,27 @@ from .arch import instruction
 
 
 class Barriers:
-    """A ring of mbarriers in shared memory. `count`: the arrivals that complete a phase."""
+    """A ring of mbarriers in shared memory. `count`: the arrivals that complete a phase. `rings`: so many of them, of
+    which this is the first and `of` gives each."""
 
-    def __init__(self, stages: int, count: int) -> None:
-        self.stages, self.count = stages, count
-        self.words = shared_tensor("i64", Layout(stages), align=8)
+    def __init__(self, stages: int, count: int, rings: int = 1) -> None:
+        self.stages, self.count, self.rings = stages, count, rings
+        self.words = shared_tensor("i64", Layout(stages * rings), align=8)
+        self.begin: Any = 0
+
+    def of(self, ring: Any) -> Barriers:
+        """The ring of a number, which may be one of the kernel."""
+        found = copy.copy(self)
+        found.begin = ring * self.stages
+        return found
 
     def at(self, stage: Any) -> Any:
         """The pointer to the mbarrier of a stage."""
-        return address(local_tile(self.words, (1,), (stage,)))
+        return address(local_tile(self.words, (1,), (self.begin + stage,)))
 
     def init(self) -> None:
-        """For one thread; the block synchronises behind it."""
-        for stage in range(self.stages):
+        """Of all rings, for one thread; the block synchronises behind it."""
+        for stage in range(self.stages * self.rings):
             instruction("mbarrier.init", self.at(stage), n=self.count)
 
     def wait(self, number: Any, *, free: bool = False) -> None:

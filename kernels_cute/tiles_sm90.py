@@ -1,0 +1,89 @@
+"""How a product for sm_90a divides its work: a block's tile, the pipeline's stages, and what waits to be stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolchain.contract.artifact import MAX_SHARED
+from toolchain.cute import dsl as cute
+from toolchain.errors import UsageError
+
+from .linear import ROW
+
+BYTES = 128  # of a row of x and of the weight in shared memory, the widest that a swizzle spreads over all banks
+SWIZZLE = cute.Swizzle(3, 4, 3)
+WARPGROUP = 128
+ATOM = 64  # rows of a product of a warpgroup
+SUMS = 192  # of a thread, which keeps 40 registers for all else
+REGISTERS = 504  # of a thread of each of three warpgroups together, in eights: a multiprocessor has 65,536
+MBARRIER = 8  # bytes
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
+    be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
+    else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an element of x
+    and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a thread that
+    computes. `summed`: columns over which a row's squares are summed up, for an epilogue that does; 0 for all of the
+    tile's. Raises UsageError."""
+
+    m: int = 128
+    n: int = 256
+    k: int = 64
+    stages: int = 4
+    parts: int = 1
+    apart: bool = False
+    paired: bool = False
+    width: int = 2
+    run: int = 0
+    registers: int = 232
+    summed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n % ROW or self.m % ATOM or self.k * self.width != BYTES:
+            raise UsageError(
+                f"a tile of {self.m} x {self.n} x {self.k}",
+                hint=f"multiples of {ATOM}, and {BYTES // self.width} along K",
+            )
+        if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):
+            raise UsageError(f"{self}: a warpgroup has no registers for two sums", hint="a smaller tile, not apart")
+        used = self.stages * (self.bytes + 2 * MBARRIER) + self.rings * self.parts * (self.part_bytes + 2 * MBARRIER)
+        if used > MAX_SHARED:
+            raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
+        if self.summed % ROW or (self.summed and self.n % self.summed):
+            raise UsageError(f"{self}: squares of {self.summed} columns", hint=f"a multiple of {ROW} that divides n")
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that compute."""
+        return 2 if self.apart else self.m // ATOM
+
+    @property
+    def groups(self) -> int:
+        """Warpgroups that compute one tile together."""
+        return 1 if self.apart else self.consumers
+
+    @property
+    def rings(self) -> int:
+        """Of parts that wait to be stored: one for all that share a tile."""
+        return self.consumers if self.apart else 1
+
+    @property
+    def part_bytes(self) -> int:
+        """Of a part of a result of 16 bits."""
+        return self.m * ROW * 2
+
+    @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return 2 if self.paired else 1
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * (1 + self.consumers)
+
+    @property
+    def bytes(self) -> int:
+        """Of one stage."""
+        return (self.m + self.n) * BYTES
