@@ -1,17 +1,20 @@
 """`python -m benchmarks.eighths [--bundle DIR] [--model NAME] [--output FILE]`: a model's passes in 8 bits beside bf16.
 
 Random weights. Each way of 8 bits takes its turn in every round: rows and weights, weights alone, and these with a
-cache in 8 bits. A pass is timed only after its logits were found near those in bf16. Without a GPU `--executor cpu`
-tries the whole on the interpreter; its times say nothing of a GPU.
+cache in 8 bits. A pass is timed only after its logits were found near those in bf16. With `--pytorch` forward passes of
+PyTorch take turns with ours, in bf16 and with products of 8-bit floats. Without a GPU `--executor cpu` tries the whole
+on the interpreter; its times say nothing of a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +25,18 @@ from gpt.graphs import Decode, Forward
 from gpt.kv_cache import KVCache
 from gpt.model import GPT
 from gpt.quantize import F8, KINDS
-from gpt.weights import quantized, random_weights
+from gpt.weights import Weights, quantized, random_weights
 from toolchain import command
 from toolchain.bundles.bundle import Bundle
-from toolchain.errors import ConformanceError
+from toolchain.errors import ConformanceError, UsageError
 from toolchain.runtime import Executor, Launcher, open_executor
 
 from .harness import stats
 from .harness.measurement import Measurement
 from .harness.our_side import OurSide, poison
+
+if TYPE_CHECKING:
+    from .eighths_pytorch import TorchWays
 
 MODELS: Mapping[str, GPTConfig] = {**PRESETS, **{f"llama-{name}": config for name, config in LLAMAS.items()}}
 FORWARDS, BATCHES, POSITIONS = ((1, 1024), (8, 256), (8, 1024), (32, 1024)), (1, 8, 64), 1024
@@ -72,11 +78,13 @@ def ways(config: GPTConfig) -> list[Way]:
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass that is ready to be run, and what sets it back before each run. `logits`: (rows, V) after a run."""
+    """A pass that is ready to be run, and what sets it back before each run. `logits`: (rows, V) after a run.
+    `time_us`: sets it back, and runs it."""
 
     run: Callable[[], object]
     prepare: Callable[[], object]
     logits: Callable[[], NDArray[np.float32]]
+    time_us: Callable[[], float]
 
 
 def main() -> None:
@@ -87,11 +95,13 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="gpt2")
     parser.add_argument("--executor", default="cuda")
     parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--pytorch", action="store_true", help="forward passes of PyTorch beside them (GPT-2)")
+    parser.add_argument("--only", default="", help="only passes whose name has this, such as forward")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     with open_executor(asked.executor) as executor:
         launcher = Launcher(Bundle.load(asked.bundle), asked.source, executor)
-        found = measure(MODELS[asked.model], launcher, asked.rounds)
+        found = measure(MODELS[asked.model], launcher, asked.rounds, pytorch=asked.pytorch, only=asked.only)
     if asked.output:
         rows = [row.to_json() for rows in found.values() for row in rows]
         asked.output.write_text(
@@ -101,9 +111,12 @@ def main() -> None:
 
 def measure(
     config: GPTConfig, launcher: Launcher, rounds: int, forwards: Sequence[tuple[int, int]] = FORWARDS,
-    batches: Sequence[int] = BATCHES,
+    batches: Sequence[int] = BATCHES, *, pytorch: bool = False, only: str = "",
 ) -> dict[str, list[Measurement]]:  # fmt: skip
-    """The microseconds of each way by pass."""
+    """The microseconds of each way by pass. `pytorch`: forward passes of PyTorch too. `only`: see `main`. Raises
+    UsageError for a model that PyTorch's side has not."""
+    if pytorch and config.family != "gpt2":
+        raise UsageError(f"PyTorch's passes in 8 bits are those of a GPT-2, not of a {config.family}")
     weights = random_weights(config, seed=7)
     models: dict[str, GPT] = {}
     for way in ways(config):
@@ -112,47 +125,62 @@ def measure(
             own, tensors = quantized(config, weights, way.quantize, logits=way.logits)
         models[way.name] = GPT(own, tensors.astype("bf16"), launcher, "bf16", cache=way.cache)
     side = OurSide(launcher.executor, flush_bytes=0)
+    theirs = _pytorch(config, weights, launcher.executor) if pytorch else None
+    bounds = {way.name: way.bound(config) for way in ways(config)}
     found: dict[str, list[Measurement]] = {}
-    for name, build in passes(config, forwards, batches):
+    for name, build, tokens in passes(config, side, forwards, batches):
+        if only not in name:
+            continue
         # A forward pass has no cache, and a step few rows of logits: ways that differ in that alone are the same one.
         differ = [way for way in ways(config) if not (way.logits if name.startswith("decode") else way.cache)]
-        taken = {way.name: models[way.name] for way in differ}
-        made = {key: build(model) for key, model in taken.items()}
-        bounds = {way.name: way.bound(config) for way in ways(config)}
-        check(name, made, bounds, launcher.executor)
+        made = {way.name: build(models[way.name]) for way in differ}
+        if theirs and tokens.ndim == 2:
+            made |= dict(theirs.passes(tokens))
+        check(name, made, {key: bounds[_way_of(key)] for key in made}, launcher.executor)
         samples: dict[str, list[float]] = {key: [] for key in made}
         for _ in range(rounds):
             for key, each in made.items():
-                samples[key].append(side.time_us(each.run, each.prepare))
+                samples[key].append(each.time_us())
         found[name] = [Measurement.of(f"{name}: {key}", "us", times) for key, times in samples.items()]
         for row, times in zip(found[name], samples.values(), strict=True):
             print(f"{row}  {stats.ratio(samples[BF16], times).value:.2f} x {BF16}", flush=True)
     return found
 
 
+def _pytorch(config: GPTConfig, weights: Weights, executor: Executor) -> TorchWays:
+    from .eighths_pytorch import TorchWays  # PyTorch is only where it is measured
+
+    return TorchWays(config, weights.astype(BF16), "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}")
+
+
+def _way_of(key: str) -> str:
+    """Ours that rounds as a way of PyTorch does."""
+    return key.removeprefix("PyTorch ").removesuffix(", compiled")
+
+
 def passes(
-    config: GPTConfig, forwards: Sequence[tuple[int, int]], batches: Sequence[int]
-) -> Iterator[tuple[str, Callable[[GPT], Pass]]]:
-    """What makes each pass of a model, by its name."""
+    config: GPTConfig, side: OurSide, forwards: Sequence[tuple[int, int]], batches: Sequence[int]
+) -> Iterator[tuple[str, Callable[[GPT], Pass], NDArray[np.int32]]]:
+    """What makes each pass of a model, by its name, and its tokens: (B, T), or (B) of a step."""
     for batch, length in forwards:
         tokens = np.random.default_rng(1).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
-        yield f"forward ({batch}, {length})", lambda model, tokens=tokens: _forward(model, tokens)
+        yield f"forward ({batch}, {length})", functools.partial(_forward, side, tokens), tokens
     for batch in batches:
         tokens = np.random.default_rng(1).integers(0, config.vocab_size, batch).astype(np.int32)
-        yield f"decode {batch}", lambda model, tokens=tokens: _decode(model, tokens)
+        yield f"decode {batch}", functools.partial(_decode, side, tokens), tokens
 
 
-def _forward(model: GPT, tokens: NDArray[np.int32]) -> Pass:
+def _forward(side: OurSide, tokens: NDArray[np.int32], model: GPT) -> Pass:
     forward = Forward(model, *tokens.shape)
     forward.set_tokens(tokens)
 
     def logits() -> NDArray[np.float32]:
         return forward.logits.numpy()[:, -1].astype(np.float32)
 
-    return Pass(forward.run, lambda: poison(forward.logits), logits)
+    return _pass(side, forward.run, lambda: poison(forward.logits), logits)
 
 
-def _decode(model: GPT, tokens: NDArray[np.int32]) -> Pass:
+def _decode(side: OurSide, tokens: NDArray[np.int32], model: GPT) -> Pass:
     """A step that fills a cache, in which all numbers are the same before."""
     batch, positions = len(tokens), min(POSITIONS, model.config.n_ctx)
     cache = KVCache(model, batch, positions)
@@ -161,7 +189,18 @@ def _decode(model: GPT, tokens: NDArray[np.int32]) -> Pass:
         cache.scales.fill(KEPT / F8.largest)
     step = Decode(model, cache)
     lengths = np.full(batch, positions - 1, np.int32)
-    return Pass(step.run, lambda: step.reset(tokens, lengths), lambda: step.logits.numpy().astype(np.float32))
+
+    def logits() -> NDArray[np.float32]:
+        return step.logits.numpy().astype(np.float32)
+
+    return _pass(side, step.run, lambda: step.reset(tokens, lengths), logits)
+
+
+def _pass(
+    side: OurSide, run: Callable[[], object], prepare: Callable[[], object],
+    logits: Callable[[], NDArray[np.float32]],
+) -> Pass:  # fmt: skip
+    return Pass(run, prepare, logits, functools.partial(side.time_us, run, prepare))
 
 
 def check(name: str, made: Mapping[str, Pass], bounds: Mapping[str, float], executor: Executor) -> None:

@@ -51,7 +51,7 @@ def test_what_rounds_more_may_be_further_away() -> None:
 
 def test_wrong_logits_are_not_timed() -> None:
     def made(scale: float) -> Pass:
-        return Pass(lambda: None, lambda: None, lambda: scale * np.ones((2, 8), np.float32))
+        return Pass(lambda: None, lambda: None, lambda: scale * np.ones((2, 8), np.float32), lambda: 1.0)
 
     bounds = {"bf16": 0.01, "i8": 0.1}
     check("decode 1", {"bf16": made(1.0), "i8": made(1.05)}, bounds, CpuExecutor())
