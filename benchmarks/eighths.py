@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ from toolchain.runtime import Executor, Launcher, open_executor
 from .harness import stats
 from .harness.measurement import Measurement
 from .harness.our_side import OurSide, poison
+from .rows import write_rows
 
 if TYPE_CHECKING:
     from .eighths_pytorch import TorchWays
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 MODELS: Mapping[str, GPTConfig] = {**PRESETS, **{f"llama-{name}": config for name, config in LLAMAS.items()}}
 FORWARDS, BATCHES, POSITIONS = ((1, 1024), (8, 256), (8, 1024), (32, 1024)), (1, 8, 64), 1024
 PRODUCTS = {"gpt2": 4, "llama": 5}  # of a layer, one after another
+PEERS = ("graph", "compile")  # graphs alone, or in 8 bits also what torch.compile makes of them
 BF16, KEPT = "bf16", 0.01  # KEPT: every number in the cache before a step
 SET_UP = "tilestack compile --target sm_90 --source mlir --dtype bf16 --output build/bundle; see docs/benchmarks.md"
 
@@ -95,8 +97,10 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="gpt2")
     parser.add_argument("--executor", default="cuda")
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--pytorch", action="store_true", help="forward passes of PyTorch beside them (GPT-2)")
-    parser.add_argument("--only", default="", help="only passes whose name has this, such as forward")
+    parser.add_argument("--pytorch", choices=PEERS, help="forward passes of PyTorch beside them (GPT-2)")
+    parser.add_argument(
+        "--only", default="", metavar="REGEX", help="only passes whose name has a match: forward, decode 8"
+    )
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     with open_executor(asked.executor) as executor:
@@ -104,17 +108,15 @@ def main() -> None:
         found = measure(MODELS[asked.model], launcher, asked.rounds, pytorch=asked.pytorch, only=asked.only)
     if asked.output:
         rows = [row.to_json() for rows in found.values() for row in rows]
-        asked.output.write_text(
-            json.dumps({"device": executor.name, "model": asked.model, "rows": rows}, indent=1) + "\n"
-        )
+        write_rows(asked.output, {"device": executor.name, "model": asked.model}, rows)
 
 
 def measure(
     config: GPTConfig, launcher: Launcher, rounds: int, forwards: Sequence[tuple[int, int]] = FORWARDS,
-    batches: Sequence[int] = BATCHES, *, pytorch: bool = False, only: str = "",
+    batches: Sequence[int] = BATCHES, *, pytorch: str | None = None, only: str = "",
 ) -> dict[str, list[Measurement]]:  # fmt: skip
-    """The microseconds of each way by pass. `pytorch`: forward passes of PyTorch too. `only`: see `main`. Raises
-    UsageError for a model that PyTorch's side has not."""
+    """The microseconds of each way by pass. `pytorch`: one of PEERS. `only`: see `main`. Raises UsageError for a
+    model that PyTorch's side has not."""
     if pytorch and config.family != "gpt2":
         raise UsageError(f"PyTorch's passes in 8 bits are those of a GPT-2, not of a {config.family}")
     weights = random_weights(config, seed=7)
@@ -125,11 +127,11 @@ def measure(
             own, tensors = quantized(config, weights, way.quantize, logits=way.logits)
         models[way.name] = GPT(own, tensors.astype("bf16"), launcher, "bf16", cache=way.cache)
     side = OurSide(launcher.executor, flush_bytes=0)
-    theirs = _pytorch(config, weights, launcher.executor) if pytorch else None
+    theirs = _pytorch(config, weights, launcher.executor, pytorch == "compile") if pytorch else None
     bounds = {way.name: way.bound(config) for way in ways(config)}
     found: dict[str, list[Measurement]] = {}
     for name, build, tokens in passes(config, side, forwards, batches):
-        if only not in name:
+        if not re.search(only, name):
             continue
         # A forward pass has no cache, and a step few rows of logits: ways that differ in that alone are the same one.
         differ = [way for way in ways(config) if not (way.logits if name.startswith("decode") else way.cache)]
@@ -147,10 +149,11 @@ def measure(
     return found
 
 
-def _pytorch(config: GPTConfig, weights: Weights, executor: Executor) -> TorchWays:
+def _pytorch(config: GPTConfig, weights: Weights, executor: Executor, compiles: bool) -> TorchWays:
     from .eighths_pytorch import TorchWays  # PyTorch is only where it is measured
 
-    return TorchWays(config, weights.astype(BF16), "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}")
+    device = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
+    return TorchWays(config, weights.astype(BF16), device, compiles=compiles)
 
 
 def _way_of(key: str) -> str:

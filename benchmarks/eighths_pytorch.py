@@ -24,8 +24,8 @@ class TorchWays:
     """The models. `wide`: bf16, with the GELU in a product's call, whose graph is PyTorch's fastest way at these sizes.
     `narrow`: with products of 8 bits."""
 
-    def __init__(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], device: str) -> None:
-        self.config, self.side = config, TorchSide(device, flush_bytes=0)
+    def __init__(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], device: str, *, compiles: bool) -> None:
+        self.config, self.compiles, self.side = config, compiles, TorchSide(device, flush_bytes=0)
         tensors = torch_gpt.state(config, weights, self.side.device)
         self.wide = torch_gpt.build(config, tensors, torch.bfloat16, fused_gelu=True)
         self.narrow = {
@@ -34,12 +34,12 @@ class TorchWays:
         }
 
     def passes(self, tokens: NDArray[np.int32]) -> Iterator[tuple[str, Pass]]:
-        """Graphs over tokens (B, T), each beside the same model compiled by `torch.compile` if it has 8 bits."""
+        """Graphs over tokens (B, T). `compiles`: of 8 bits also those of what torch.compile makes of the model."""
         given = torch.from_numpy(tokens.astype(np.int64)).to(self.side.device)
         yield f"{NAME}bf16", self._pass(self.wide, given)
         for name, model in self.narrow.items():
             yield f"{NAME}{name}", self._pass(model, given)
-            if self.side.on_gpu:
+            if self.compiles:
                 yield f"{NAME}{name}, compiled", self._pass(self.side.compile(model, "default"), given)
 
     def _pass(self, model: Callable[[Tensor], Tensor], tokens: Tensor) -> Pass:

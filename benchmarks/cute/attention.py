@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from toolchain.errors import ConformanceError
 
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import attention, functional, torch
+from ..rows import write_rows
 from .kernels import TARGET
 
 SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
@@ -63,8 +63,7 @@ def main() -> None:
                          "of_base": round(base / median, 3)})  # fmt: skip
             print(f"{shape!s:20} {label:84} {median:8.2f} us  +-{spread:4.0%}  {base / median:.2f}", flush=True)
     if asked.output:
-        gpu = torch.cuda.get_device_name()
-        asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
     if len(right) < len(sides):
         raise SystemExit(f"{len(sides) - len(right)} kernels are wrong")
 

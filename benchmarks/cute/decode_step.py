@@ -24,6 +24,8 @@ from toolchain.errors import ConformanceError, TilestackError, UsageError
 from toolchain.runtime import Executor, open_executor
 from toolchain.runtime.launch import EntryLauncher
 
+from ..rows import write_rows
+
 OP, DTYPE = "decode_step", "bf16"
 LAUNCHES, REPLAYS = 20, 30
 
@@ -54,7 +56,7 @@ def main() -> int:
         rows.append({"variant": entry.spec.symbol} | row)
         print(json.dumps(rows[-1]), flush=True)
     if asked.output:
-        asked.output.write_text(json.dumps({"gpu": executor.name, "rows": rows}, indent=1) + "\n")
+        write_rows(asked.output, {"gpu": executor.name}, rows)
     return int(any("failed" in row for row in rows))
 
 

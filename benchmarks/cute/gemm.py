@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from toolchain.bundles.bundle import Bundle
 
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
+from ..rows import write_rows
 from .kernels import TARGET
 
 SHAPES = (
@@ -65,8 +65,7 @@ def main() -> None:
                 f"{shape!s:20} {label:36} {median:9.1f} us  +-{spread:4.0%}  {base / median:.2f} of cuBLAS", flush=True
             )
     if asked.output:
-        gpu = torch.cuda.get_device_name()
-        asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
 
 
 def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,14 +32,26 @@ from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
 from ..peers.torch_op_peers import op_peers
 from ..peers.torch_ops import compute
+from ..rows import write_rows
 from .kernels import TARGET
 
 DTYPE = "bf16"
 SHAPES: Mapping[str, tuple[tuple[int, int, int], ...]] = {  # M, N, K
-    "linear_f8": ((8192, 2304, 768), (8192, 3072, 768), (8192, 768, 3072), (8192, 768, 768), (8192, 8192, 8192)),
-    "linear_gelu_f8": ((8192, 3072, 768),),
-    "linear_gelu_f8_to_f8": ((8192, 3072, 768),),
-    "linear_residual_f8": ((8192, 768, 768), (8192, 768, 3072)),
+    "linear_f8": (
+        (8192, 2304, 768),
+        (8192, 3072, 768),
+        (8192, 768, 3072),
+        (8192, 768, 768),
+        (8192, 8192, 8192),
+        (8192, 50304, 768),
+        (1024, 2304, 768),
+        (2048, 2304, 768),
+        (4096, 2304, 768),
+        (32768, 2304, 768),
+    ),
+    "linear_gelu_f8": ((8192, 3072, 768), (2048, 3072, 768)),
+    "linear_gelu_f8_to_f8": tuple((rows, 3072, 768) for rows in (1024, 2048, 4096, 8192, 32768)),
+    "linear_residual_f8": tuple((rows, 768, k) for k in (768, 3072) for rows in (1024, 2048, 4096, 8192, 32768)),
 }
 TORCH: Mapping[str, Any] = {
     "float32": torch.float32, "bfloat16": torch.bfloat16, "float8_e4m3fn": torch.float8_e4m3fn,
@@ -65,8 +76,7 @@ def main() -> None:
         for shape in shapes:
             rows += timed(op, shape, [side for side in right if side.spec.op == op], bundle)
     if asked.output:
-        gpu = torch.cuda.get_device_name()
-        asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
     if len(right) < len(sides):
         raise SystemExit(f"{len(sides) - len(right)} kernels are wrong")
 
