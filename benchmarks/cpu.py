@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from toolchain.files import write_whole
 
 from .harness import environment
 from .harness.measurement import Measurement
+from .rows import by_rows
 
 PARTS = ("start", "operations", "forward", "turns", "compile", "assemble")
 FILE = "cpu.json"
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
             print(one, flush=True)
         made.append(one)
         document = {"format": 1, "environment": found, "measurements": [m.to_json() for m in made]}
-        write_whole(path, json.dumps(document, indent=1) + "\n", parents=True)
+        write_whole(path, by_rows(document), parents=True)
     if made:
         print(f"wrote {path}")
     return 0

@@ -34,7 +34,7 @@ from toolchain.runtime import Executor, Launcher, open_executor
 from .harness import stats
 from .harness.measurement import Measurement
 from .harness.our_side import OurSide, poison
-from .rows import write_rows
+from .rows import by_rows
 
 if TYPE_CHECKING:
     from .eighths_pytorch import TorchWays
@@ -108,7 +108,7 @@ def main() -> None:
         found = measure(MODELS[asked.model], launcher, asked.rounds, pytorch=asked.pytorch, only=asked.only)
     if asked.output:
         rows = [row.to_json() for rows in found.values() for row in rows]
-        write_rows(asked.output, {"device": executor.name, "model": asked.model}, rows)
+        asked.output.write_text(by_rows({"device": executor.name, "model": asked.model, "rows": rows}))
 
 
 def measure(

@@ -1,17 +1,19 @@
-"""The file of a study's numbers: JSON with a line for each row, so that a difference of two files shows rows."""
+"""The text of a file of results: JSON in which each row has a line, so that a difference of two files shows rows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from toolchain.files import write_whole
+
+def by_rows(document: Mapping[str, Any]) -> str:
+    """A list of objects has a line for each; all else is indented. Raises TypeError for what is no JSON."""
+    parts = [f" {json.dumps(key)}: {_value(value)}" for key, value in document.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def write_rows(path: Path, about: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes what all rows share (the GPU, versions), then `rows`."""
-    lines = [f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in about.items()]
-    listed = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    write_whole(path, "{\n" + "".join(lines) + f' "rows": [\n{listed}\n ]\n}}\n', parents=True)
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        return "[\n" + ",\n".join(f"  {json.dumps(each)}" for each in value) + "\n ]"
+    return json.dumps(value, indent=1).replace("\n", "\n ")

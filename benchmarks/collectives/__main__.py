@@ -20,6 +20,7 @@ from toolchain.errors import ToolchainError
 from toolchain.files import write_whole
 from toolchain.runtime import Executor
 
+from ..rows import by_rows
 from .cases import COLLECTIVES, PassRow, Row
 from .page import load, plot, tables
 
@@ -114,7 +115,7 @@ def _tell(row: Row) -> None:
 
 def _save(path: Path, environment: Mapping[str, str], rows: Sequence[Row | PassRow]) -> None:
     document = {"environment": environment, "rows": [asdict(row) for row in rows]}
-    write_whole(path, (json.dumps(document, indent=1) + "\n").encode(), parents=True)
+    write_whole(path, by_rows(document), parents=True)
 
 
 def _peers(devices: int, collectives: Sequence[str], limit_s: float) -> tuple[dict[str, str], list[Row]]:

@@ -26,7 +26,7 @@ from toolchain.errors import ConformanceError
 
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import attention, functional, torch
-from ..rows import write_rows
+from ..rows import by_rows
 from .kernels import TARGET
 
 SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
@@ -63,7 +63,8 @@ def main() -> None:
                          "of_base": round(base / median, 3)})  # fmt: skip
             print(f"{shape!s:20} {label:84} {median:8.2f} us  +-{spread:4.0%}  {base / median:.2f}", flush=True)
     if asked.output:
-        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
+        about = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        asked.output.write_text(by_rows({**about, "rows": rows}))
     if len(right) < len(sides):
         raise SystemExit(f"{len(sides) - len(right)} kernels are wrong")
 

@@ -24,7 +24,7 @@ from toolchain.errors import ConformanceError, TilestackError, UsageError
 from toolchain.runtime import Executor, open_executor
 from toolchain.runtime.launch import EntryLauncher
 
-from ..rows import write_rows
+from ..rows import by_rows
 
 OP, DTYPE = "decode_step", "bf16"
 LAUNCHES, REPLAYS = 20, 30
@@ -56,7 +56,7 @@ def main() -> int:
         rows.append({"variant": entry.spec.symbol} | row)
         print(json.dumps(rows[-1]), flush=True)
     if asked.output:
-        write_rows(asked.output, {"gpu": executor.name}, rows)
+        asked.output.write_text(by_rows({"gpu": executor.name, "rows": rows}))
     return int(any("failed" in row for row in rows))
 
 

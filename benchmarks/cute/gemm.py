@@ -19,7 +19,7 @@ from toolchain.bundles.bundle import Bundle
 
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
-from ..rows import write_rows
+from ..rows import by_rows
 from .kernels import TARGET
 
 SHAPES = (
@@ -65,7 +65,8 @@ def main() -> None:
                 f"{shape!s:20} {label:36} {median:9.1f} us  +-{spread:4.0%}  {base / median:.2f} of cuBLAS", flush=True
             )
     if asked.output:
-        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
+        about = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        asked.output.write_text(by_rows({**about, "rows": rows}))
 
 
 def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:

@@ -32,7 +32,7 @@ from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
 from ..peers.torch_op_peers import op_peers
 from ..peers.torch_ops import compute
-from ..rows import write_rows
+from ..rows import by_rows
 from .kernels import TARGET
 
 DTYPE = "bf16"
@@ -76,7 +76,8 @@ def main() -> None:
         for shape in shapes:
             rows += timed(op, shape, [side for side in right if side.spec.op == op], bundle)
     if asked.output:
-        write_rows(asked.output, {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}, rows)
+        about = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+        asked.output.write_text(by_rows({**about, "rows": rows}))
     if len(right) < len(sides):
         raise SystemExit(f"{len(sides) - len(right)} kernels are wrong")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import socket
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..collectives.cases import COLLECTIVES, ITEM, SIZES, Row, launches, row, samples
+from ..rows import by_rows
 from .pytorch import torch
 
 NCCL, SYMMETRIC = "NCCL", "PyTorch symmetric memory"
@@ -45,7 +45,7 @@ def _rank(rank: int, ranks: int, port: int, output: Path, sizes: Sequence[int], 
             continue
         print(found, flush=True)
         versions = {"torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version()))}
-        output.write_text(json.dumps({"versions": versions, "rows": [asdict(each) for each in rows]}, indent=1) + "\n")
+        output.write_text(by_rows({"versions": versions, "rows": [asdict(each) for each in rows]}))
     group.destroy_process_group()
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
-import json
 import socket
 import sys
 import time
@@ -24,6 +23,7 @@ from typing import Any
 from conformance.stats import median
 from gpt.config import GPTConfig, shared
 
+from ..rows import by_rows
 from .pytorch import Tensor, functional, torch
 from .torch_collectives import SHOTS
 from .torch_gpt import padded
@@ -255,7 +255,7 @@ def _rank(rank: int, ranks: int, port: int, output: Path, config: GPTConfig, lim
         if rank == 0:
             print(row, flush=True)
             document = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(0), "config": asdict(config)}
-            output.write_text(json.dumps({**document, "rows": [asdict(each) for each in rows]}, indent=1) + "\n")
+            output.write_text(by_rows({**document, "rows": [asdict(each) for each in rows]}))
 
     elements = max(batch * length for batch, length in FORWARD) * config.n_embd
     for variant, make in reducers(group).items():

@@ -14,6 +14,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
 from ..cases.roofline import Ceilings, Work
+from ..rows import by_rows
 
 FORMAT = 2
 KIND = "benchmarks"
@@ -28,7 +29,6 @@ UNKNOWN = {
 }
 
 # In indented JSON, where no string holds a line break: many short lines that say little each.
-LIST_OF_NUMBERS = re.compile(r"\[\n([-+.\de,\s]+)\]")
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,6 @@ class BenchmarkRow:
         return self.case, self.source, self.peer
 
 
-def indented(document: Mapping[str, Any]) -> str:
-    """JSON to read and to compare: a value a line, but a list of numbers on one."""
-    return LIST_OF_NUMBERS.sub(_on_one_line, json.dumps(document, indent=1)) + "\n"
-
-
-def _on_one_line(found: re.Match[str]) -> str:
-    return f"[{' '.join(found[1].split())}]"
-
-
 def mark_best(rows: Iterable[BenchmarkRow]) -> list[BenchmarkRow]:
     """The rows, with `best` set on the fastest correct peer of each case and source. That is the one with the lowest
     ratio, which does not depend on differences between merged runs; if ours has no time, the one with the lowest
@@ -164,7 +155,7 @@ class Results:
             "format": FORMAT, "kind": KIND, "environment": self.environment,
             "origin": self.origin.to_json() if self.origin else None, "ceilings": self.ceilings, "rows": rows,
         }  # fmt: skip
-        return indented(document)
+        return by_rows(document)
 
     def save(self, path: Path) -> None:
         """Raises OSError."""

@@ -4,7 +4,6 @@ requests wait. Needs a bundle, and a GPU for times that mean something."""
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.runtime import Launcher, open_executor
 
+from ..rows import by_rows
 from .check import check_alone
 from .load import mixed
 from .measure import Served, serve
@@ -96,7 +96,7 @@ def measured(args: argparse.Namespace) -> int:
             "gpu": executor.name, "target": executor.target, "model": args.model, "weights": "random",
             "dtype": args.dtype, "source": args.source, "longest": args.longest, "rows": rows, "checked": checked,
         }  # fmt: skip
-        write_whole(args.output / "serving.json", json.dumps(found, indent=1) + "\n", parents=True)
+        write_whole(args.output / "serving.json", by_rows(found), parents=True)
     finite = [row for row in rows if row["rate"]]
     if len(finite) > 1:
         finite.sort(key=lambda row: row["rate"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from ..rows import by_rows
 
 Say = Callable[[str], object]
 
@@ -27,4 +28,4 @@ def build_or_run(
     if asked.step == "build":
         build(asked.folder)
     else:
-        asked.output.write_text(json.dumps(run(asked.folder.resolve(), print), indent=1) + "\n")
+        asked.output.write_text(by_rows(run(asked.folder.resolve(), print)))

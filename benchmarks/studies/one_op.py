@@ -8,9 +8,10 @@ python -m benchmarks.studies.one_op run FOLDER        # on a GPU with PyTorch an
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+from ..rows import by_rows
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -30,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if asked.step == "run":
         from .one_op_run import run  # it needs PyTorch
 
-        asked.output.write_text(json.dumps(run(asked.folder, print), indent=1) + "\n")
+        asked.output.write_text(by_rows(run(asked.folder, print)))
         return
     from . import one_op_build  # it needs the compiler
 
@@ -39,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> None:
     elif asked.step == "once":
         one_op_build.once(asked.language, asked.op)
     else:
-        asked.output.write_text(json.dumps({"rows": one_op_build.seconds(print)}, indent=1) + "\n")
+        asked.output.write_text(by_rows({"rows": one_op_build.seconds(print)}))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.report.result import Results, indented
+from benchmarks.report.result import Results
+from benchmarks.rows import by_rows
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
@@ -47,7 +48,7 @@ def record(runs: Sequence[Results], path: Path) -> int:
             for case, source in found[0]
         ],
     }
-    write_whole(path, indented(document), parents=True)
+    write_whole(path, by_rows(document), parents=True)
     return len(document["cells"])
 
 

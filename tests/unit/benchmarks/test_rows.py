@@ -1,20 +1,30 @@
-"""A study's file: what it says is read back, and each row has its own line."""
+"""The text of a file of results: what it says is read back, and each row has its own line."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import Any
 
-from benchmarks.rows import write_rows
+import pytest
 
+from benchmarks.rows import by_rows
 
-def test_a_row_is_a_line(tmp_path: Path) -> None:
-    path, rows = tmp_path / "new" / "rows.json", [{"us": 1.5, "shape": [8, 16]}, {"us": None, "side": 'a "b"'}]
-    write_rows(path, {"gpu": "one", "torch": "2.11"}, rows)
-    assert json.loads(path.read_text()) == {"gpu": "one", "torch": "2.11", "rows": rows}
-    assert len(path.read_text().splitlines()) == len(rows) + 6
+ROWS: list[dict[str, Any]] = [{"us": 1.5, "rounds": [1e-05, 2.25]}, {"us": None, "side": 'a "b"\n', "in": {"x": []}}]
 
 
-def test_a_file_may_have_no_rows(tmp_path: Path) -> None:
-    write_rows(tmp_path / "rows.json", {}, [])
-    assert json.loads((tmp_path / "rows.json").read_text()) == {"rows": []}
+@pytest.mark.parametrize(
+    "document", [{"rows": ROWS}, {"rows": []}, {"gpu": "one", "versions": {"a": "1", "b": "2"}, "r": ROWS}]
+)
+def test_what_is_written_is_read(document: dict[str, Any]) -> None:
+    assert json.loads(by_rows(document)) == document
+
+
+def test_a_row_has_a_line_and_all_else_a_line_for_each_value() -> None:
+    text = by_rows({"gpu": "one", "versions": {"a": "1", "b": "2"}, "rows": ROWS})
+    assert len(text.splitlines()) == 2 + 1 + 4 + 2 + len(ROWS)
+    assert f"  {json.dumps(ROWS[0])},\n" in text
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(TypeError):
+        by_rows({"rows": [{"us": object()}]})

@@ -20,15 +20,6 @@ def test_what_is_saved_is_loaded(results: Results, tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_rounds_are_saved_on_one_line(results: Results, tmp_path: Path, row: Any) -> None:
-    rounds = [1.5, 1e-05, 2.25]
-    made = replace(results, rows=[row(detail="[\n1,\n2\n]", ours_rounds_us=rounds, peer_rounds_us=[2.0])])
-    path = tmp_path / "results.json"
-    made.save(path)
-    assert '"ours_rounds_us": [1.5, 1e-05, 2.25],\n' in path.read_text()
-    assert Results.load(path) == made
-
-
 def test_a_save_that_fails_leaves_what_was_there(results: Results, tmp_path: Path, row: Any) -> None:
     path = tmp_path / "results.json"
     results.save(path)
