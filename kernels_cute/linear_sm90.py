@@ -160,7 +160,7 @@ def linear(
                 with cute.when(first):
                     free.arrive(at)
                     if t.paired:
-                        free.arrive_in(1 - rank, at)
+                        free.arrive_in(1 - rank, at, read=True)
 
             def multiply_all(begin: Any, count: Any) -> None:
                 """The product of some steps, of which the last is not waited for."""

@@ -56,6 +56,11 @@ func.func @mbarrier_arrive_remote(%a0: !llvm.ptr<3>) {
   func.return
 }
 
+func.func @mbarrier_arrive_remote_read(%a0: !llvm.ptr<3>) {
+  cute_nvgpu.arch.mbarrier.arrive_remote_read(%a0) : (!llvm.ptr<3>) -> ()
+  func.return
+}
+
 func.func @mbarrier_arrive_expect_tx(%a0: !llvm.ptr<3>) {
   cute_nvgpu.arch.mbarrier.arrive_expect_tx(%a0) {n = 1 : i32} : (!llvm.ptr<3>) -> ()
   func.return

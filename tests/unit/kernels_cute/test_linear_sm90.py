@@ -179,7 +179,7 @@ def test_blocks_share_a_weight_of_rows() -> None:
     [
         (f"{ARCH}cluster.wait", 0, (Race, Finding)),  # an mbarrier of the other block may not be made yet
         (f"{ARCH}copy.tma_load_multicast", 0, Deadlock),
-        (f"{ARCH}mbarrier.arrive_remote", 0, Deadlock),
+        (f"{ARCH}mbarrier.arrive_remote_read", 0, Deadlock),
         (f"{ARCH}mbarrier.wait", 0, Finding),  # of the loader: its phase has not ended
         (f"{ARCH}cluster.wait", 1, Finding),  # the other block may have ended
     ],

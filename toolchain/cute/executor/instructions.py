@@ -61,6 +61,7 @@ _SM90: dict[str, InstructionRule] = {
     "mbarrier.init_fence": InstructionRule(barriers.init_fence),
     "mbarrier.arrive": InstructionRule(barriers.arrive),
     "mbarrier.arrive_remote": InstructionRule(cluster.arrive_remote),
+    "mbarrier.arrive_remote_read": InstructionRule(cluster.arrive_remote),
     "mbarrier.arrive_expect_tx": InstructionRule(barriers.arrive_expect_tx),
     "mbarrier.expect_tx": InstructionRule(barriers.expect_tx),
     "mbarrier.wait": InstructionRule(barriers.wait),

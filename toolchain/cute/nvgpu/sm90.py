@@ -184,6 +184,11 @@ ROWS: dict[str, PtxForm] = {
         fixed("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r"),
         "Arrives at an mbarrier of a block of the cluster; `cluster.map` makes its address.", "mbarrier", since=90,
     ),
+    "mbarrier.arrive_remote_read": PtxForm(
+        fixed("mbarrier.arrive.release.cta.shared::cluster.b64 _, [$0];", "r"),
+        "As mbarrier.arrive_remote, behind reads alone: it shows other blocks nothing that the thread wrote, for which "
+        "a GPU would wait.", "mbarrier", since=90,
+    ),
     "mbarrier.arrive_expect_tx": PtxForm(
         fixed("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [$0], {n};", "r"),
         "Arrives, and the phase also waits for `n` bytes by TMA.", "mbarrier", since=90, numbers=COUNTS,

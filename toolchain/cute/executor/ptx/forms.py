@@ -252,6 +252,7 @@ ROWS: Sequence[tuple[str, Make]] = (
     (rf"mbarrier\.inval{_SHARED}\.b64", _of_mbarrier("mbarrier.inval")),
     (rf"mbarrier\.arrive(?:\.release\.cta)?{_SHARED}\.b64", _of_mbarrier("mbarrier.arrive", at=1)),
     (r"mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64", _of_mbarrier("mbarrier.arrive_remote", at=1)),
+    (r"mbarrier\.arrive\.release\.cta\.shared::cluster\.b64", _of_mbarrier("mbarrier.arrive_remote_read", at=1)),
     (
         rf"mbarrier\.arrive\.expect_tx(?:\.release\.cta)?{_SHARED}\.b64",
         _of_mbarrier("mbarrier.arrive_expect_tx", at=1, counts=True),

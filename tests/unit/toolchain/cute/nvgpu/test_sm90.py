@@ -81,6 +81,7 @@ def test_an_arrival_releases_what_was_written_to_those_who_wait() -> None:
     for name, scope in scopes.items():
         ptx = text(name, "s" if name.startswith("mbarrier") else "", atom="release" if name == "cluster.arrive" else "")
         assert scope in ptx and "release" in ptx
+    assert "release.cta.shared::cluster" in text("mbarrier.arrive_remote_read", "s")  # no write is of interest there
     assert text("mbarrier.arrive_expect_tx", "s", n=64).endswith("_, [$0], 64;")
     assert text("cluster.wait") == "barrier.cluster.wait.acquire.aligned;"
 
