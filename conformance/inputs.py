@@ -86,7 +86,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
                 outputs[name][batch, int(position) :] = np.nan
-    if case.op == "decode_step":
+    if case.op in STEPS:
         outputs["cache"][:, :, int(arrays["positions"][0]) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
@@ -107,6 +107,7 @@ GROUPED_DECODING = (
     "grouped_decode_attention", "grouped_decode_attention_unsplit", "grouped_decode_attention_f8",
 )  # fmt: skip
 CACHED_F8 = ("kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8", "kv_from_f8")
+STEPS = tuple(name for name, spec in ops().items() if spec.whole)
 # Ops that append one token per sequence and attend to it
 DECODING = ("decode_attention", "decode_attention_unsplit", "rope_decode_attention")
 
@@ -138,6 +139,8 @@ def _scalar(case: Case, name: str) -> float:
         return case.dims["R"] - 1
     if name == "width":
         return WIDTH
+    if name == "visible":
+        return case.dims["V"] - 3
     return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
 
 
@@ -167,9 +170,9 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             "positions",
         ):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
-        case "decode_step", "tokens":
+        case op, "tokens" if op in STEPS:
             return np.array([case.dims["V"] - 1], np.int32)
-        case "decode_step", "positions":  # the last place of a whole cache, the middle of another
+        case op, "positions" if op in STEPS:  # the last place of a whole cache, the middle of another
             places = case.dims["P"]
             return np.array([places - 1 if places == case.dims["X"] else places // 2], np.int32)
         case op, "tables" if op.startswith("paged_"):  # of all texts, each page once, in no order
@@ -218,10 +221,23 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[:, 0] *= 4e-6  # the first row of x is small, see below
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
-        case "decode_step", ("qkv" | "proj" | "fc" | "out" | "wte"):
+        case "decode_step", ("qkv" | "proj" | "fc" | "out"):
             values /= np.sqrt(case.dims["F" if name == "out" else "C"])
-        case "decode_step", ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe"):
+        case op, "wte" if op in STEPS:
+            values /= np.sqrt(case.dims["C"])
+        case op, ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe") if op in STEPS:
             values *= 0.1
+            if op != "decode_step" and name in ("proj_bias", "out_bias"):
+                values += 0.3  # a mean of the residual stream
+        case op, ("qkv" | "proj" | "fc" | "out" | "head") if op in STEPS:
+            values = np.clip(100 * values, -LARGEST, LARGEST)
+        case op, ("qkv_scales" | "proj_scales" | "fc_scales" | "out_scales" | "head_scales") if op in STEPS:
+            inputs = case.dims["F" if name == "out_scales" else "C"]
+            values = np.exp2(rng.uniform(-1, 1, shape)) / 100 / np.sqrt(inputs)
+        case op, ("qkv_sums" | "fc_sums") if op in STEPS:
+            values *= 100 * np.sqrt(case.dims["C"])
+        case op, ("norm_1" | "norm_2") if op in STEPS:
+            values += 1.0
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case (("norm_rope_append" | "paged_norm_rope_append" | "norm_rope_append_f8"), ("q" | "k")):

@@ -17,7 +17,6 @@ from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Graph
 
 from .model import GPT, KVCache, Tokens
-from .sampling import check_finite
 
 
 def ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
@@ -121,13 +120,7 @@ class Decode:
         self._work = model.new_workspace(cache.batch, 1)
         out = model.new_logits(cache.batch)
         self.logits, self.tokens = model.visible(out), self._work.tokens
-        step, parts = model.step_launches(self._work, cache, out), model.new_parts(cache.batch)
-        self._largest, _ = parts  # (B, Z)
-
-        def launch() -> None:
-            step()
-            model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
-
+        launch, self._largest = model.choosing_launches(self._work, cache, out)
         self._run = ready(model, launch, graph=graph)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
@@ -146,7 +139,7 @@ class Decode:
     def likeliest(self) -> NDArray[np.int32]:
         """The likeliest token (B,) after the last step, which the next one appends. Raises ConformanceError if one of
         the logits is NaN or positive infinity: then the largest of its part, which the device keeps, is so too."""
-        check_finite(self._largest.numpy())
+        self.model.check_step(self._largest)
         return self.tokens.numpy()
 
     def run(self) -> None:

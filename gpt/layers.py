@@ -103,6 +103,13 @@ class Layers(ABC):
         """Write the likeliest token of each row of logits (M, V) to `tokens` (M), and add 1 to `positions` (M)."""
         values, indices = parts
         self.launch("argmax_parts", x=logits, values=values, indices=indices)
+        self.choose(parts, tokens, positions)
+
+    def choose(
+        self, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer, positions: DeviceBuffer
+    ) -> None:  # fmt: skip
+        """The same of what is known of the parts of a row: the largest value of each, and its index, each (M, Z)."""
+        values, indices = parts
         self.launch("next_token", values=values, indices=indices, tokens=tokens, positions=positions)
 
     @abstractmethod

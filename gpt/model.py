@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from toolchain.contract.entry import cdiv
 from toolchain.contract.policy import Policy
-from toolchain.errors import UsageError
+from toolchain.errors import ConformanceError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.layout import dtype_name
 
@@ -27,10 +27,10 @@ from .config import VOCABULARY_STEP, GPTConfig
 from .families import SHARED, parts_of
 from .kv_cache import Cached, CachedF8, KVCache, check_kind
 from .layers import Launch, Spans
-from .one_launch import OP, OneLaunch, dims
+from .one_launch import OneLaunch, Parts, dims, op_of
 from .passes import Passes
 from .plan import ModelPlan
-from .quantize import kind_of
+from .quantize import has_head, kind_of
 from .recorder import Recorder
 from .sampling import check_finite
 from .share import Share
@@ -168,22 +168,64 @@ class GPT:
 
     def step_launches(self, work: Workspace, cache: KVCache, out: DeviceBuffer) -> Callable[[], None]:
         """What launches a decoding step, as `Passes.decode` or as one launch."""
-        if self.takes_one_launch(cache):
-            if self._one_launch is None:
-                self._one_launch = OneLaunch(self.config, self.weights, self.executor, self.vocabulary)
-            return partial(self._one_launch, self.launcher, work, cache, out)
-        return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out)
+        return self._step(work, cache, out)[0]
+
+    def choosing_launches(
+        self, work: Workspace, cache: KVCache, out: DeviceBuffer
+    ) -> tuple[Callable[[], None], DeviceBuffer]:
+        """What launches a decoding step and the choice of the next token, and what holds the largest logit of each part
+        of a row (B, Z)."""
+        step, parts = self._step(work, cache, out)
+        place = {"tokens": work.tokens, "positions": work.positions}
+        if parts is None:
+            parts = self.new_parts(cache.batch)
+            choose = partial(self.passes.next_token, self.visible(out), parts, **place)
+        else:
+            choose = partial(self.passes.choose, parts, **place)
+
+        def both() -> None:
+            step()
+            choose()
+
+        return both, parts[0]
+
+    def _step(self, work: Workspace, cache: KVCache, out: DeviceBuffer) -> tuple[Callable[[], None], Parts | None]:
+        """What launches a step, and the largest of each part of its logits, if it finds them."""
+        if not self.takes_one_launch(cache):
+            return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out), None
+        if self._one_launch is None:
+            self._one_launch = OneLaunch(self._step_op, self.config, self.weights, self.executor, self.vocabulary)
+        shape = (1, self.executor.sms)
+        parts = self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
+        return partial(self._one_launch, self.launcher, work, cache, out, parts), parts
+
+    @property
+    def _step_op(self) -> str:
+        """The op of a step as one launch, or "" if there is none for such a model."""
+        if self.config.family != "gpt2":
+            return ""
+        return op_of(folded=self.folded, quantized=self.quantized, logits=has_head(self.weights))
 
     def takes_one_launch(self, cache: KVCache) -> bool:
-        """Whether a step over this cache is one launch. It is for one text of a folded GPT-2, if the source has an
-        entry for its sizes and the device has as many multiprocessors as the one that the policy is for."""
-        launcher, config = self.launcher, self.config
+        """Whether a step over this cache is one launch. It is for one text of a GPT-2 that is folded, or whose weights
+        are 8-bit floats, if the source has an entry for its sizes and the device has as many multiprocessors as the one
+        that the policy is for."""
+        launcher, config, op = self.launcher, self.config, self._step_op
         whole = cache.batch == 1 and cache.scales is None and cache.memory.layout.aligned_contiguous
-        if not (whole and self.folded and config.family == "gpt2" and launcher.target):
+        if not (whole and op and launcher.target and self._share is None):
             return False
         if self.executor.sms < self._plan.policy.sms:
             return False
-        return launcher.has(OP, self.dtype, dims(config, self.vocabulary, cache.positions, self.executor.sms))
+        return launcher.has(op, self.dtype, dims(op, config, self.vocabulary, cache.positions, self.executor.sms))
+
+    def check_step(self, largest: DeviceBuffer) -> None:
+        """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity."""
+        late = self._one_launch.ran_out if self._one_launch else ""
+        if late and np.isnan(largest.numpy()).any():
+            raise ConformanceError(
+                f"a block of the step waited too long for {late}", hint="does something else run on this GPU?"
+            )
+        check_finite(largest.numpy())
 
     def step_by_step(self, tokens: Tokens) -> NDArray[np.float32]:
         """Logits (B, T, V) after each of tokens (B, T), which come one by one, through a cache, as a text is

@@ -80,3 +80,9 @@ class Passes:
     ) -> None:  # fmt: skip
         """Write the likeliest token of each row of logits (M, V) to `tokens` (M), and add 1 to `positions` (M)."""
         self._layers.next_token(logits, parts, tokens, positions)
+
+    def choose(
+        self, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer, positions: DeviceBuffer
+    ) -> None:  # fmt: skip
+        """The same, where the largest of each part of a row is known: `parts`, each (M, Z)."""
+        self._layers.choose(parts, tokens, positions)

@@ -84,9 +84,10 @@ def _attention_wgmma(spec: EntrySpec) -> TracedKernel:
 def _decode_step(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = Step(
-        c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"]
+        c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"],
+        8 if "weight_f8" in spec.op else 16, 8 if spec.op.endswith("f8_logits") else 16,
     )  # fmt: skip
-    return TracedKernel(step.decode_step(size, spec.symbol), "sm_90a", step.maps(size), RANKS)
+    return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
 
 
 def _dtype(spec: EntrySpec) -> str:
@@ -105,6 +106,8 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "mma_sync": _mma_sync,
     "wgmma": _wgmma,
     "decode_step": _decode_step,
+    "decode_step_weight_f8": _decode_step,
+    "decode_step_weight_f8_logits": _decode_step,
     "attention_mma": _attention_mma,
     "attention_wgmma": _attention_wgmma,
     "layernorm": _layernorm,

@@ -1,5 +1,5 @@
 """`python -m benchmarks.cute.decode_step FOLDER [--output FILE]`: a decoding step of GPT-2 124M in one CuTe kernel, in
-several variants, on this GPU.
+several variants, with weights of 16 and of 8 bits, on this GPU.
 
 Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each is checked against float64
 before it is timed, and its logits must have the same bits after. A time is the median of launches in a CUDA graph.
@@ -18,6 +18,9 @@ import numpy as np
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Expected, references, upload, verdict
+from gpt.config import GPTConfig
+from gpt.one_launch import OP, OP_F8, OP_F8_LOGITS, dims
+from gpt.step_weights import COLUMNS
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import ConformanceError, TilestackError, UsageError
@@ -26,7 +29,7 @@ from toolchain.runtime.launch import EntryLauncher
 
 from ..rows import by_rows
 
-OP, DTYPE = "decode_step", "bf16"
+OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS), "bf16"
 LAUNCHES, REPLAYS = 20, 30
 
 
@@ -37,24 +40,29 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     bundle = Bundle.load(asked.folder)
-    entries = [entry for entry in bundle.entries if entry.spec.op == OP]
+    entries = [entry for entry in bundle.entries if entry.spec.op in OPS]
     if not entries:
         raise UsageError(
-            f"{asked.folder} has no entry of {OP}", hint=f"python -m benchmarks.cute.kernels {asked.folder}"
+            f"{asked.folder} has no entry of {' or '.join(OPS)}",
+            hint=f"python -m benchmarks.cute.kernels {asked.folder}",
         )
     executor = open_executor("cuda")
     print(executor.name, flush=True)
-    case = of_entry(entries[0], executor.sms)
-    inputs = make_inputs(case, DTYPE, seed=0)
-    expected = references(case, DTYPE, inputs)
     rows: list[dict[str, Any]] = []
-    for entry in entries:
-        try:
-            row = measured(bundle, entry, case, inputs, expected, executor)
-        except TilestackError as error:  # the other variants are of interest all the same
-            row = {"failed": str(error)}
-        rows.append({"variant": entry.spec.symbol} | row)
-        print(json.dumps(rows[-1]), flush=True)
+    for op in OPS:
+        of_op = [entry for entry in entries if entry.spec.op == op]
+        if not of_op:
+            continue
+        case = of_entry(of_op[0], executor.sms)
+        inputs = make_inputs(case, DTYPE, seed=0)
+        expected = references(case, DTYPE, inputs)
+        for entry in of_op:
+            try:
+                row = measured(bundle, entry, case, inputs, expected, executor)
+            except TilestackError as error:  # the other variants are of interest all the same
+                row = {"failed": str(error)}
+            rows.append({"variant": entry.spec.symbol} | row)
+            print(json.dumps(rows[-1]), flush=True)
     if asked.output:
         asked.output.write_text(by_rows({"gpu": executor.name, "rows": rows}))
     return int(any("failed" in row for row in rows))
@@ -63,16 +71,9 @@ def main() -> int:
 def of_entry(entry: BundleEntry, sms: int) -> Case:
     """The sizes that an entry is for, at the last position of the longest cache, on a GPU of so many
     multiprocessors."""
-    sizes = entry.spec.constants
-    layers, width = sizes["L"], sizes["C"]
-    return Case(
-        OP,
-        {
-            "L": layers, "C": width, "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "V": sizes["V"],
-            "X": sizes["X"], "P": sizes["X"], "N": 1, "TWO": 2, "B": sms, "S": 4 * layers * width, "W": width // 64,
-        },
-        "a variant of the step",
-    )  # fmt: skip
+    c = entry.spec.constants
+    config = GPTConfig(vocab_size=c["V"], n_ctx=c["X"], n_embd=c["C"], n_head=c["C"] // COLUMNS, n_layer=c["L"])
+    return Case(entry.spec.op, dims(entry.spec.op, config, c["V"], c["X"], sms), "a variant of the step")
 
 
 def measured(
@@ -88,7 +89,7 @@ def measured(
     for _ in range(2):
         launch()
         for name, pair in expected.items():
-            found = verdict(OP, DTYPE, name, buffers[name].numpy(), *pair)
+            found = verdict(case.op, DTYPE, name, buffers[name].numpy(), *pair)
             if not found.error <= found.bound:
                 raise ConformanceError(f"{name} is off by {found.error:.2g}, over {found.bound:.2g}")
             error = max(error, found.share)

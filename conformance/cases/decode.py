@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .case import Case, case
+
+# The sizes of GPT-2's step as one launch; U hidden units of a weight lie side by side.
+STEP = {
+    "L": 12, "C": 768, "E": 2304, "F": 3072, "H": 12, "D": 64, "V": 50304, "X": 1024, "N": 1, "TWO": 2, "B": 132,
+    "S": 36864, "W": 12,
+}  # fmt: skip
+STEP_F8 = {"G": 192, "U": 16, "I": 288, "J": 384, "EIGHT": 8}
+STEP_OPS: Mapping[str, Mapping[str, int]] = {
+    "decode_step": {"G": 384, "U": 8},
+    "decode_step_weight_f8": STEP_F8,
+    "decode_step_weight_f8_logits": {**STEP_F8, "K": 6288},
+}
 
 CASES: tuple[Case, ...] = (
     case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
@@ -78,25 +92,8 @@ CASES: tuple[Case, ...] = (
         )
     ),
     *(
-        case(
-            "decode_step",
-            why,
-            gpu_only=True,
-            L=12,
-            C=768,
-            E=2304,
-            F=3072,
-            H=12,
-            D=64,
-            V=50304,
-            X=1024,
-            P=places,
-            N=1,
-            TWO=2,
-            B=132,
-            S=36864,
-            W=12,
-        )
+        Case(op, {**STEP, **more, "P": places}, why, gpu_only=True)
+        for op, more in STEP_OPS.items()
         for why, places in (("GPT-2, the last place of its context", 1024), ("GPT-2, a shorter cache", 200))
     ),
 )

@@ -127,6 +127,6 @@ func.func @prefetch(%a0: !llvm.ptr<1>) {
 }
 
 func.func @unpack_pair(%a0: i32) {
-  %r0, %r1 = cute_nvgpu.arch.unpack.pair(%a0) : (i32) -> (f32, f32)
+  %r0, %r1 = cute_nvgpu.arch.unpack.pair(%a0) {atom = "f16"} : (i32) -> (f32, f32)
   func.return
 }

@@ -156,6 +156,11 @@ func.func @convert_quad(%a0: f32, %a1: f32, %a2: f32, %a3: f32) {
   func.return
 }
 
+func.func @unpack_quad(%a0: i32) {
+  %r0, %r1 = cute_nvgpu.arch.unpack.quad(%a0) {atom = "e4m3"} : (i32) -> (i32, i32)
+  func.return
+}
+
 func.func @set_registers() {
   cute_nvgpu.arch.set_registers() {atom = "inc", n = 256 : i32} : () -> ()
   func.return

@@ -20,50 +20,67 @@ from .lanes import (
     floats,
     fold,
     greatest,
-    has_row,
-    operand,
     pair_of,
     put,
-    split,
     spread,
-    tile_times,
     total,
     vector,
 )
-from .plan import FAR, HEAD, LOG2_E, NEVER, RANKS
+from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
+from .products import has_row, operand, split, tile_times
 from .warps import Warps
 
 
 def attention(w: Warps, layer: Any, cache: Cache) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * s.steps(head=True)
+    scales = [] if s.folded else [w.of_layer("proj_scales", layer, row)[0] for row in _projected(w)]
     _tell_qkv(w, layer, first)
     mine = pair_of(lane) * 2
-    pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(here.told, mine, 2, layer)]
-    _weigh(w, first + 3, spread(pair, lane))
-    score = across(dot(pair, w.words(here.told, mine + HEAD, 2, layer)), 16, 8, 4, 2, 1)
+    pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(TOLD, here.told, mine, 2, layer)]
+    _weigh(w, first + s.qkv_slots, spread(pair, lane))
+    score = across(dot(pair, w.words(TOLD, here.told, mine + HEAD, 2, layer)), 16, 8, 4, 2, 1)
     w.meet()
     _tell_part(w, layer)
     _merge(w, layer, score)
     with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, 0))):
         _append(w, layer, cache)
     w.meet()
-    number = first + 3 + len(s.attended)
+    number = first + s.qkv_slots + len(s.attended)
     here.full.wait(number)
-    mixed = operand(w.merged, 0, lane)
-    made = tile_times(here.ring, [here.chunk(number) + w.warp * COLUMNS], CHUNK, lane, mixed)[0]
+    with cute.when(cute.less(w.warp, s.warps // s.tiles)):
+        _project(w, layer, number, scales)
     w.arrive(number)
+
+
+def _projected(w: Warps) -> list[Any]:
+    """The columns that a lane projects to."""
+    s, here = w.step, w.here
+    first = here.rank * (s.width // RANKS) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
+    return [first + tile * ROWS for tile in range(s.tiles)]
+
+
+def _project(w: Warps, layer: Any, number: Any, scales: list[Any]) -> None:
+    """The head's result times the warp's rows of the slot, to the residual's sums."""
+    s, here, lane = w.step, w.here, w.lane
+    tile = COLUMNS * ROWS * s.bits // 128  # chunks
+    at = [here.chunk(number) + (w.warp * s.tiles + i) * tile for i in range(s.tiles)]
+    made = tile_times(here.ring, at, CHUNK, lane, operand(w.merged, 0, lane, s.bits), s.bits)
+    if scales:
+        made = [sum_ * scale for sum_, scale in zip(made, scales, strict=True)]
     with cute.when(has_row(lane)):
-        w.add(layer, 0, here.rank * (s.width // RANKS) + w.warp * ROWS + lane // 4, made)
+        for column, value in zip(_projected(w), made, strict=True):
+            w.add(layer, 0, column, value)
 
 
 def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
     """8 rows each of q, k and v, to all blocks of the cluster."""
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
-    w.save(w.tiles(first, 3, w.operand([w.x[0], w.x[1]])), 2, w.squares())
+    w.save(w.tiles(first, 3, w.normed(), s.bits), 2, w.sums_of_norm())
     w.meet()
-    value = w.row_total(2, 0, lane.minimum(3 * ROWS - 1)).fma(w.scale(2, 3), w.qkv_bias[0])
+    sum_ = w.row_total(2, 0, lane.minimum(3 * ROWS - 1))
+    value = w.result(sum_, w.norm(2, 3), [term[0] for term in w.of_qkv])
     for i in range(0, RANKS, s.warps):
         to = w.warp + i
         with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, RANKS))):
@@ -128,15 +145,15 @@ def _merge(w: Warps, layer: Any, score: Any) -> None:
         eight = w.warp + i
         with cute.when(cute.less(eight, RANKS)):
             pair = eight * 4 + lane % 4
-            most, weight = w.words(here.parts, source * FAR + HEAD, 2, layer)
-            mixed = w.words(here.parts, source * FAR + pair * 2, 2, layer)
-            new = w.words(here.told, pair * 2 + 2 * HEAD, 2, layer)
+            most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
+            mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
+            new = w.words(TOLD, here.told, pair * 2 + 2 * HEAD, 2, layer)
             top = greatest(most, 16, 8, 4).maximum(score)
             scale, own = (cute.Scalar(arch.instruction("exp2", one - top, results=[f32])[0]) for one in (most, score))
             whole = cute.scalar(1.0) / (across(weight * scale, 16, 8, 4) + own)
             found = [across(value * scale, 16, 8, 4) for value in mixed]
             with cute.when(cute.same(source, 0)):
-                high, low = split([a.fma(own, b) * whole for a, b in zip(new, found, strict=True)])
+                high, low = split([a.fma(own, b) * whole for a, b in zip(new, found, strict=True)], s.bits)
                 w.merged[pair], w.merged[pair + WARP] = high, low
 
 
@@ -144,6 +161,6 @@ def _append(w: Warps, layer: Any, cache: Cache) -> None:
     """The new key and value to the cache, by the block that has read the positions around them."""
     s, here = w.step, w.here
     for which in range(2):
-        pair = w.words(here.told, w.lane * 2 + (which + 1) * HEAD, 2, layer)
+        pair = w.words(TOLD, here.told, w.lane * 2 + (which + 1) * HEAD, 2, layer)
         row = (layer * 2 + which) * cache.positions + w.position
         put(cache.numbers, row * (s.width // 2) + here.head * (HEAD // 2) + w.lane, [one.to("bf16") for one in pair])

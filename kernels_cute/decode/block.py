@@ -34,14 +34,11 @@ class Here:
         self.warp, self.lane = thread // WARP, thread % WARP
         self.rank, self.head = self.block % RANKS, self.block // RANKS
         self.with_head = cute.less(self.head, s.heads)
-        self.ring = cute.shared_tensor("bf16", Layout(s.slots * s.slot))
+        self.ring = cute.shared_tensor("bf16", Layout(s.slots * s.slot * CHUNK))
         self.full, self.free = Barriers(s.slots, 1), Barriers(s.slots, s.warps)
         self.told = cute.shared_tensor("i64", Layout(3 * HEAD))  # q, k and v of the head
         self.parts = cute.shared_tensor("i64", Layout(RANKS * FAR))  # of the head's result, from each block
-        self.apart = (
-            s.width // RANKS + 2
-        )  # 16 bytes more than C / 8 words, so that blocks' words are in different banks
-        self.columns = cute.shared_tensor("i64", Layout(RANKS * self.apart))  # of the MLP, from each block
+        self.columns = cute.shared_tensor("i64", Layout(s.width))  # of the MLP, from each block
 
     def first_unit(self, *, head: bool) -> Any:
         """The block's first hidden unit."""
@@ -58,7 +55,7 @@ class Here:
 
     def chunk(self, number: Any) -> Any:
         """The first chunk of the slot that a step of the stream is in."""
-        return number % self.step.slots * self.step.width
+        return number % self.step.slots * self.step.slot
 
 
 def flat(tensor: Any) -> Any:
@@ -67,8 +64,8 @@ def flat(tensor: Any) -> Any:
 
 
 def chunk_address(tensor: Any, chunk: Any) -> Any:
-    """The pointer to a chunk."""
-    return cute.address(cute.local_tile(tensor, (CHUNK,), (chunk,)))
+    """The pointer to a chunk of 16 bytes."""
+    return cute.address(cute.local_tile(tensor, (128 // cute.BITS[tensor.dtype],), (chunk,)))
 
 
 def element_address(tensor: Any, number: Any) -> Any:

@@ -42,8 +42,8 @@ def put(tensor: Any, number: Any, values: Sequence[Any]) -> None:
 
 def floats(tensor: Any, number: Any, where: Any = None) -> list[Any]:
     """A chunk of bf16 as f32; zeros in lanes where a condition does not hold, which read nothing."""
-    words = _raw(tensor, number) if where is None else _raw_where(where, tensor, number)
-    pairs = [arch.instruction("unpack.pair", word, results=[f32, f32]) for word in words]
+    words = raw(tensor, number, CHUNK) if where is None else _raw_where(where, tensor, number)
+    pairs = [arch.instruction("unpack.pair", word, results=[f32, f32], atom="bf16") for word in words]
     return [cute.Scalar(value) for pair in pairs for value in pair]
 
 
@@ -51,7 +51,7 @@ def _raw_where(condition: Any, tensor: Any, number: Any) -> list[Any]:
     held = cute.make_fragment(CHUNK // 2, "i32")
     cute.fill(held, cute.scalar(0, i32))
     with cute.when(condition):  # nothing but loads, so that the warp is not divided
-        for i, word in enumerate(_raw(tensor, number)):
+        for i, word in enumerate(raw(tensor, number, CHUNK)):
             held[i] = word
     return [held[i] for i in range(CHUNK // 2)]
 
@@ -104,64 +104,13 @@ def pair_of(lane: Any) -> Any:
     return lane % 8 * 4 + lane // 16 * 2 + lane // 8 % 2
 
 
-# Registers of B: for the columns that a lane's row reads first, and for the others.
-Operand = tuple[list[Any], list[Any]]
-
-
-def split(pair: Sequence[Any]) -> tuple[Any, Any]:
-    """Two f32 as two pairs of bf16 that add up to them, up to 2^-17: what is rounded off is the second pair."""
-    high = cute.Scalar(arch.instruction("convert.pair", *pair, results=[i32], atom="bf16")[0])
-    rounded = [cute.Scalar(value) for value in arch.instruction("unpack.pair", high, results=[f32, f32])]
-    rest = [value - near for value, near in zip(pair, rounded, strict=True)]
-    return high, cute.Scalar(arch.instruction("convert.pair", *rest, results=[i32], atom="bf16")[0])
-
-
-def operand(words: Any, first: Any, lane: Any) -> Operand:
-    """x of 64 columns as operand B of `tile_times`. `words`: 32 pairs from number `first` on, behind them what is
-    rounded off. Columns 0 and 1 of B are these two for rows with even numbers; 2 and 3 are for the others, which read
-    the second half of their columns first."""
-    column = lane // 4
-    half, low = column // 2 % 2, column % 2
-    place = first // 4 + low * 8 + lane % 4
-    return vector(words, place + half * 4, 4), vector(words, place + (1 - half) * 4, 4)
-
-
-def tile_times(tensor: Any, firsts: Sequence[Any], stride: int, lane: Any, x: Operand) -> list[Any]:
-    """One or two tiles of 8 rows, 64 columns each, times x, by mma.sync: for each tile the sum of row `lane // 4`,
-    which only the lanes of `has_row` have. `firsts`: the tiles' first chunks; `stride`: chunks from row to row.
-
-    A lane reads 8 columns of its row at once. Rows with odd numbers read their halves the other way round, so that
-    lanes that read at one time find their values in different banks."""
-    row, quarter = lane // 4, lane % 4
-    odd = row % 2
-    read = [
-        [_raw(tensor, first + row * stride + half + quarter) for half in (odd * 4, (1 - odd) * 4)] for first in firsts
-    ]
-    none = cute.scalar(0, i32)
-    sums = list[list[Any]]()
-    for half in range(2):
-        made = [cute.scalar(0.0)] * 4
-        for part in (0, 2):
-            a = [read[tile][half][part + i] if tile < len(firsts) else none for i in range(2) for tile in range(2)]
-            b = x[half][part : part + 2]
-            given = arch.instruction("mma.sync", *a, *b, *made, results=[f32] * 4, atom="mma.m16n8k16.f32.bf16")
-            made = [cute.Scalar(value) for value in given]
-        sums.append(made)
-    return [total([each[2 * tile + i] for each in sums for i in range(2)]) for tile in range(len(firsts))]
-
-
-def has_row(lane: Any) -> Any:
-    """True in the lanes that have the sum of row `lane // 4`."""
-    return cute.same(lane % 4, lane // 4 % 2)
-
-
-def _raw(tensor: Any, number: Any) -> list[Any]:
-    """A chunk of bf16 as 4 registers."""
-    one = cute.make_tiled_copy(cute.CopyAtom("universal.b128", 16), Layout(1), Layout(CHUNK))
-    held = cute.make_fragment(CHUNK, "bf16")
-    cute.copy(one, cute.partition(one, "S", cute.local_tile(tensor, (CHUNK,), (number,)), 0), held)
+def raw(tensor: Any, number: Any, count: int) -> list[Any]:
+    """`count` bf16 that lie side by side, from number * count on, as registers of two."""
+    one = cute.make_tiled_copy(cute.CopyAtom(f"universal.b{count * 16}", 16), Layout(1), Layout(count))
+    held = cute.make_fragment(count, "bf16")
+    cute.copy(one, cute.partition(one, "S", cute.local_tile(tensor, (count,), (number,)), 0), held)
     words = cute.registers(held)
-    return [words[i] for i in range(CHUNK // 2)]
+    return [words[i] for i in range(count // 2)]
 
 
 def spread(pair: Sequence[Any], lane: Any) -> list[Any]:

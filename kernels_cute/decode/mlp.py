@@ -5,45 +5,57 @@ from __future__ import annotations
 from typing import Any
 
 from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
 
-from .lanes import CHUNK, ROWS, WARP, across, floats, fold, gelu, of_lane
-from .plan import RANKS
+from .lanes import COLUMNS, ROWS, WARP, across, fold, gelu
+from .plan import COLUMNS_TOLD, RANKS
+from .products import add_units, pair_of_units, put_units, unit_operand, unit_pair
 from .warps import Warps
 
 
-def mlp(w: Warps, layer: Any, *, head: bool) -> None:
+def mlp(w: Warps, layer: Any, scale: list[Any], *, head: bool) -> None:
+    """`scale`: of `own_column`, if the weights have scales."""
     s, here, lane = w.step, w.here, w.lane
     units, set_ = s.units[0 if head else 1], layer % 2
-    tiles = units // ROWS
-    first = layer * s.steps(head=head) + s.steps(head=head) - 2 * tiles
-    mine = [(lane + batch).minimum(units - 1) for batch in range(0, units, WARP)]
-    w.save(w.tiles(first, tiles, w.operand([w.x[0], w.x[1]])), set_, w.squares())
+    slots = units // s.rows
+    first = layer * s.steps(head=head) + s.steps(head=head) - 2 * slots
+    w.save(w.tiles(first, units // ROWS, w.normed(), s.bits), set_, w.sums_of_norm())
     w.meet()
-    scale = w.scale(set_, tiles)
-    hidden = [
-        gelu(w.row_total(set_, batch, unit - batch * WARP).fma(scale, w.fc_bias[batch]))
-        for batch, unit in enumerate(mine)
-    ]
-    made = [cute.scalar(0.0)] * CHUNK
-    for i in range(tiles):
-        number = first + tiles + i
-        here.full.wait(number)
-        for down in (0, 4):
-            unit = i * ROWS + down
-            factor = of_lane(hidden[unit // WARP], lane // 8 + unit % WARP)
-            at = here.chunk(number) + (lane // 8 + down) * (s.width // CHUNK) + w.warp * CHUNK + w.chunk
-            made = [one.fma(factor, so_far) for one, so_far in zip(floats(here.ring, at), made, strict=True)]
-        w.arrive(number)
-    _add_up(w, layer, fold(made, lane, (16, 8)))
+    norm, hidden = w.norm(set_, units // ROWS), list[Any]()
+    for batch in range(-(-units // WARP)):
+        unit = (lane + batch * WARP).minimum(units - 1) - batch * WARP
+        terms = [term[batch] for term in w.of_fc]
+        hidden.append(gelu(w.result(w.row_total(set_, batch, unit), norm, terms)))
+    own = w.warp * COLUMNS
+    put_units(w.pairs, own, hidden, lane, s.bits)
+    arch.instruction("warp_sync")
+    sums = [[cute.scalar(0.0)] * 4 for _ in range(4)]
+    for i in range(slots):
+        operand = unit_operand(w.pairs, own, i * s.rows, lane, s.bits)
+        here.full.wait(first + slots + i)
+        add_units(here.ring, here.chunk(first + slots + i) + own, lane, operand, sums, s.bits)
+        w.arrive(first + slots + i)
+    _add_up(w, layer, pair_of_units(sums, lane), scale)
 
 
-def _add_up(w: Warps, layer: Any, pair: list[Any]) -> None:
+def own_column(w: Warps) -> Any:
+    """The column whose sum a lane of the first 8 adds up over the cluster."""
+    return w.here.rank * (w.step.width // RANKS) + _told_column(w) + w.lane // 4 % 2
+
+
+def _told_column(w: Warps) -> Any:
+    """The first of two columns of the block's that a lane reads."""
+    return w.warp * ROWS + w.lane % 4 * 2
+
+
+def _add_up(w: Warps, layer: Any, pair: list[Any], scale: list[Any]) -> None:
     """The block's sums of the lane's pair of columns, added up by the cluster, and then to the other clusters'."""
     s, here, lane = w.step, w.here, w.lane
-    each = s.width // RANKS // 2  # pairs of a block
-    w.tell(here.columns, (here.rank * each + w.own % each) * 2, w.own // each, layer, *pair)
-    column = w.warp * ROWS + lane % 4 * 2
-    found = w.words(here.columns, lane // 4 * (2 * each) + column, 2, layer)
+    each, own = s.width // RANKS // 2, w.warp * WARP + unit_pair(lane)  # pairs of a block, the lane's pair
+    w.tell(here.columns, (here.rank * each + own % each) * 2, own // each, layer, *pair)
+    found = w.words(COLUMNS_TOLD, here.columns, lane // 4 * (2 * each) + _told_column(w), 2, layer)
     mine = across(fold(found, lane, (4,))[0], 16, 8)
+    if scale:
+        mine = mine * scale[0]
     with cute.when(cute.less(lane, 8)):
-        w.add(layer, 1, here.rank * (2 * each) + column + lane // 4, mine)
+        w.add(layer, 1, own_column(w), mine)

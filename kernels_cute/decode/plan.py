@@ -15,6 +15,7 @@ WARP = 32
 BOX = 16  # positions that one copy brings, at most
 NEVER = -1e30  # the score of a position that is not attended to
 LOG2_E = 1.4426950408889634
+TOLD, PARTS, PROJECTED, COLUMNS_TOLD, ADDED = range(1, 6)  # waits, as `errors` names those that ran out
 FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums, a maximum, a sum of weights
 
 
@@ -22,7 +23,9 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 class Step:
     """`width`: C. `positions`: the most of a cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`:
     of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring; `flying`: those
-    that may be on their way at once, 0 for any. Raises UsageError."""
+    that may be on their way at once, 0 for any. `bits`: of a weight of the layers; those of 8 are multiplied with x
+    as the norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes the logits. Raises
+    UsageError."""
 
     layers: int = 12
     width: int = 768
@@ -32,13 +35,35 @@ class Step:
     units: tuple[int, int] = (32, 32)
     slots: int = 16
     flying: int = 3
+    bits: int = 16
+    logit_bits: int = 16
 
     def __post_init__(self) -> None:
         made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
-        if made != 4 * self.width or any(unit % ROWS for unit in self.units):
+        if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
             raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
-        if self.width % COLUMNS or self.positions % RANKS or self.vocabulary % ROWS:
+        if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
             raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of 8 rows of a layer's weight in a slot."""
+        return 16 // self.bits
+
+    @property
+    def rows(self) -> int:
+        """Rows of a layer's weight in a slot."""
+        return ROWS * self.tiles
+
+    @property
+    def logit_rows(self) -> int:
+        """Rows of what makes the logits in a slot."""
+        return ROWS * (16 // self.logit_bits)
+
+    @property
+    def folded(self) -> bool:
+        """Whether the norms are folded into the weights."""
+        return self.bits == 16
 
     @property
     def heads(self) -> int:
@@ -75,8 +100,8 @@ class Step:
 
     @property
     def slot(self) -> int:
-        """Elements of a slot."""
-        return ROWS * self.width
+        """Chunks of 16 bytes of a slot."""
+        return self.width
 
     @property
     def words(self) -> int:
@@ -85,10 +110,15 @@ class Step:
 
     @property
     def rounds(self) -> int:
-        """Tiles of the embedding that a block multiplies."""
-        return -(-self.vocabulary // ROWS // self.blocks)
+        """Slots of what makes the logits that a block multiplies."""
+        return -(-self.vocabulary // self.logit_rows // self.blocks)
+
+    @property
+    def qkv_slots(self) -> int:
+        """Slots of a block's 8 rows each of q, k and v."""
+        return -(-3 // self.tiles)
 
     def steps(self, *, head: bool) -> int:
         """Slots of a layer."""
-        units = 2 * self.units[0 if head else 1] // ROWS
-        return units + (3 + len(self.attended) + 1 if head else 0)
+        units = 2 * self.units[0 if head else 1] // self.rows
+        return units + (self.qkv_slots + len(self.attended) + 1 if head else 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ class Producer:
     """The warp that streams weights, keys and values: one thread of it."""
 
     def __init__(self, here: Here, weights: dict[str, Any], cache: Any, position: Any) -> None:
-        """`weights`: also the embedding, `tokens`. `cache`: the tensor map of keys and values. `position`: that of the
+        """`weights`: also what makes the logits. `cache`: the tensor map of keys and values. `position`: that of the
         new token, which so many stand before."""
         self.here, self.step, self.weights, self.cache, self.position = here, here.step, weights, cache, position
 
@@ -44,32 +44,35 @@ class Producer:
             self._layer(layer, layer * steps, head=head)
         for i in cute.range_(s.rounds):
             tile = i * s.blocks + here.block
-            with cute.when(cute.less(tile, s.vocabulary // ROWS)):
-                self._rows("tokens", tile, s.layers * steps + i)
+            with cute.when(cute.less(tile, s.vocabulary // s.logit_rows)):
+                self._rows("logits", [tile], s.slot, s.layers * steps + i)
 
     def _layer(self, layer: Any, first: Any, *, head: bool) -> None:
         s, here = self.step, self.here
         slots = list[Callable[[Any], None]]()
         if head:
-            for which in range(3):
-                slots.append(partial(self._rows, "qkv", (layer * 3 + which) * (s.width // ROWS) + here.block))
+            of_block = [(layer * 3 + which) * (s.width // ROWS) + here.block for which in range(3)]
+            for i in range(0, 3, s.tiles):
+                slots.append(partial(self._rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
             for i in range(len(s.attended)):
                 slots.append(partial(self._positions, layer, i))
-            slots.append(partial(self._rows, "proj", layer * (s.heads * RANKS) + here.block))
-        tile = layer * (4 * s.width // ROWS) + here.first_unit(head=head) // ROWS
+            slots.append(partial(self._rows, "proj", [layer * (s.heads * RANKS) + here.block], s.slot // s.tiles))
+        first_unit = layer * (4 * s.width // s.rows) + here.first_unit(head=head) // s.rows
         for name in ("fc", "out"):
-            for i in range(s.units[0 if head else 1] // ROWS):
-                slots.append(partial(self._rows, name, tile + i))
+            for i in range(s.units[0 if head else 1] // s.rows):
+                slots.append(partial(self._rows, name, [first_unit + i], s.slot))
         for i, fill in enumerate(slots):
             fill(first + i)
 
-    def _rows(self, name: str, tile: Any, number: Any) -> None:
-        """Fills a slot with 8 rows of a weight."""
+    def _rows(self, name: str, parts: Sequence[Any], chunks: int, number: Any) -> None:
+        """Fills a slot with parts of a weight, of so many chunks each."""
         s, here = self.step, self.here
         self._wait(number)
-        here.full.expect(number, s.slot * 2)
-        place, start = chunk_address(here.ring, here.chunk(number)), chunk_address(self.weights[name], tile * s.width)
-        arch.instruction("copy.bulk_load", place, start, here.full.at(number % s.slots), n=s.slot * 2)
+        here.full.expect(number, len(parts) * chunks * 16)
+        for i, part in enumerate(parts):
+            place = chunk_address(here.ring, here.chunk(number) + i * chunks)
+            start, signal = chunk_address(self.weights[name], part * chunks), here.full.at(number % s.slots)
+            arch.instruction("copy.bulk_load", place, start, signal, n=chunks * 16)
 
     def _positions(self, layer: Any, i: int, number: Any) -> None:
         """Fills a slot with keys and values of some positions, unless all of them are yet to come."""

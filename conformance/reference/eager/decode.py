@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import numpy as np
 
 from .. import decode_step as whole
@@ -82,7 +79,11 @@ def decode_attention_unsplit(
     return keys, values, out
 
 
-@functools.wraps(whole.decode_step)
-def decode_step(*, dtype: str, **arrays: Any) -> tuple[Array, ...]:
-    made = whole.decode_step(**arrays, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
+def decode_step(cache: Array, eps: float, visible: int, *, dtype: str, **arrays: Array) -> tuple[Array, ...]:
+    del visible  # says which tokens may be chosen
+    given = {**arrays, "cache": cache}
+    made = whole.decode_step(given, eps, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
     return tuple(rounded(one, dtype) for one in made)
+
+
+decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step

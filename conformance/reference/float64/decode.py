@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import numpy as np
 
 from .. import decode_step as whole
@@ -81,6 +78,10 @@ def decode_attention_unsplit(
     return keys, values, out
 
 
-@functools.wraps(whole.decode_step)
-def decode_step(**arrays: Any) -> tuple[F64, F64]:
-    return whole.decode_step(**arrays, wide=np.float64, keep=lambda x: x)
+def decode_step(cache: Array, eps: float, visible: int, **arrays: Array) -> tuple[F64, F64]:
+    """Logits and the cache."""
+    del visible  # says which tokens may be chosen
+    return whole.decode_step({**arrays, "cache": cache}, eps, wide=np.float64, keep=lambda x: x)
+
+
+decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step

@@ -12,7 +12,7 @@ from kernels_cute.epilogues import EPILOGUES
 from kernels_cute.rms import RMS
 from kernels_cute.scaled import SCALED
 from toolchain.contract.artifact import TensorMap
-from toolchain.contract.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.errors import SourceError
 
 SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
@@ -20,8 +20,9 @@ SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
 
 def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     """But for those that sm_90 alone has entries of: products of 8 bits or that norms are part of, which are borrowed
-    elsewhere, and a step."""
-    alone = {*SCALED, *RMS, "decode_step"}
+    elsewhere, and steps."""
+    steps = {name for name, op in ops().items() if op.whole}
+    alone = {*SCALED, *RMS, *steps}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
     assert {op for op, _ in ends} == {*EPILOGUES, *alone, "layernorm", "attention"}
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}

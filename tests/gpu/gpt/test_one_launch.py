@@ -11,8 +11,8 @@ from conformance.compare import benchmark_bound
 from gpt.config import PRESETS
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
-from gpt.one_launch import OP
-from gpt.weights import random_weights
+from gpt.one_launch import OP, OP_F8
+from gpt.weights import quantized, random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Executor, Launcher
 
@@ -35,16 +35,23 @@ def _continued(model: GPT, positions: int, length: int, *, graph: bool) -> tuple
     return logits, likeliest
 
 
-@pytest.mark.parametrize(("positions", "length"), [(1024, 290), (1024, 1), (100, 92)])
-def test_one_launch_gives_the_logits_of_many(cuda: Executor, bundle: Bundle, positions: int, length: int) -> None:
+@pytest.mark.parametrize(
+    ("positions", "length", "kind"), [(1024, 290, ""), (1024, 1, ""), (100, 92, ""), (1024, 290, "f8-weights")]
+)
+def test_one_launch_gives_the_logits_of_many(
+    cuda: Executor, bundle: Bundle, positions: int, length: int, kind: str
+) -> None:
     """On a GPU without an entry for it, `fastest` takes many launches too."""
-    one, many = Launcher(bundle, "fastest", cuda), Launcher(bundle, "mlir", cuda)
-    has = bool(bundle.entries_of("cute", OP, "bf16")) and cuda.target == "sm_90" and cuda.sms >= 132
-    weights = random_weights(PRESETS["gpt2"], seed=0)
-    models = [GPT(PRESETS["gpt2"], weights, launcher, "bf16") for launcher in (one, many)]
-    given, _ = _continued(models[0], positions, length, graph=True)
+    one, many, op = Launcher(bundle, "fastest", cuda), Launcher(bundle, "mlir", cuda), OP_F8 if kind else OP
+    has = bool(bundle.entries_of("cute", op, "bf16")) and cuda.target == "sm_90" and cuda.sms >= 132
+    config, weights = PRESETS["gpt2"], random_weights(PRESETS["gpt2"], seed=0)
+    if kind:
+        config, weights = quantized(config, weights, kind)
+    models = [GPT(config, weights, launcher, "bf16") for launcher in (one, many)]
+    given, likeliest = _continued(models[0], positions, length, graph=True)
     wanted, _ = _continued(models[1], positions, length, graph=True)
-    assert (OP in one.borrowed_ops) is has and OP not in many.borrowed_ops
+    assert (op in one.borrowed_ops) is has and op not in many.borrowed_ops
+    assert likeliest == [int(logits[0].argmax()) for logits in given]
     for found, right in zip(given, wanted, strict=True):
         assert np.abs(found - right).max() <= benchmark_bound("one_launch", "bf16") * np.abs(right).max()
     again, _ = _continued(models[0], positions, length, graph=False)

@@ -99,7 +99,7 @@ def test_a_whole_step_without_a_fitting_entry_is_an_error_where_it_was_compiled(
     given = Inputs(
         {n: a for n, a in arrays.items() if n not in names},
         {n: a for n, a in arrays.items() if n in names},
-        {"eps": 1e-5},
+        {"eps": 1e-5, "visible": 1},
     )
     small = Case("decode_step", dict.fromkeys(step.dims, 1), "")
     found = bundle(EntrySpec("step", "decode_step", "cute", "bf16", where=("L == 12",), targets=("sm_90",)))

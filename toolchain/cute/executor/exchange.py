@@ -77,9 +77,15 @@ def convert(call: Call, warp: Warp) -> None:
 
 
 def unpack_pair(call: Call, warp: Warp) -> None:
-    """Two bf16 of one register, the low half first."""
-    word = call.arg(warp, 0).view(np.uint32)
-    call.give(warp, [(word << 16).view(np.float32), (word & 0xFFFF0000).view(np.float32)])
+    """Two f16 or bf16 of one register, the low half first."""
+    halves = np.ascontiguousarray(call.arg(warp, 0)).view(DTYPES[call.atom]).reshape(-1, 2).astype(np.float32)
+    call.give(warp, [halves[:, 0].copy(), halves[:, 1].copy()])
+
+
+def unpack_quad(call: Call, warp: Warp) -> None:
+    """Four e4m3 or e5m2 of one register as two pairs of f16, the lowest bits first."""
+    quads = np.ascontiguousarray(call.arg(warp, 0)).view(DTYPES[call.atom]).reshape(-1, 4).astype(np.float16)
+    call.give(warp, [np.ascontiguousarray(quads[:, i : i + 2]).view(np.int32)[:, 0] for i in (0, 2)])
 
 
 def registers(call: Call, warp: Warp) -> None:

@@ -37,6 +37,7 @@ _SM80: dict[str, InstructionRule] = {
     "warp_sync": InstructionRule(barriers.warp_sync, aligned=True),
     "convert.pair": InstructionRule(exchange.convert),
     "unpack.pair": InstructionRule(exchange.unpack_pair),
+    "unpack.quad": InstructionRule(exchange.unpack_quad),
     "registers": InstructionRule(exchange.registers, late=True),
     "prefetch": InstructionRule(_nothing),
     "clock": InstructionRule(exchange.clock),

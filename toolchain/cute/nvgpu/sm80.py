@@ -53,6 +53,13 @@ def _registers(op: ArchOp) -> Asm:
     return "", ",".join([*(f"={kind}" for kind in kinds), *map(str, range(len(kinds)))])
 
 
+def _unpack_pair(op: ArchOp) -> Asm:
+    if op.atom_name == "bf16":
+        return "shl.b32 $0, $2, 16;\nand.b32 $1, $2, 0xffff0000;", "=f,=f,r"
+    halves = "{\n.reg .b16 low, high;\nmov.b32 {low, high}, $2;"
+    return f"{halves}\ncvt.f32.f16 $0, low;\ncvt.f32.f16 $1, high;\n}}", "=f,=f,r"
+
+
 def _function(name: str, does: str, zero: str = ".ftz") -> PtxForm:
     """A function of the special-function unit. `zero`: denormals become zero."""
     return PtxForm(
@@ -135,8 +142,8 @@ ROWS: dict[str, PtxForm] = {
         atoms=("f16", "bf16"), memory=False,
     ),
     "unpack.pair": PtxForm(
-        fixed("shl.b32 $0, $2, 16;\nand.b32 $1, $2, 0xffff0000;", "=f,=f,r"),
-        "The two bf16 of a register as f32, the low half first.", "i32 -> f32, f32", memory=False,
+        _unpack_pair, "The two f16 or bf16 of a register as f32, the low half first.", "i32 -> f32, f32",
+        atoms=("f16", "bf16"), memory=False,
     ),
     "registers": PtxForm(
         _registers,

@@ -131,6 +131,12 @@ cvt.rn.satfinite.{atom}x2.f32 low, $2, $1;
 cvt.rn.satfinite.{atom}x2.f32 high, $4, $3;
 mov.b32 $0, {low, high};
 }"""
+_UNPACK_QUAD = """{
+.reg .b16 low, high;
+mov.b32 {low, high}, $2;
+cvt.rn.f16x2.{atom}x2 $0, low;
+cvt.rn.f16x2.{atom}x2 $1, high;
+}"""
 COUNTS = range(1, 1 << 20)
 ROWS: dict[str, PtxForm] = {
     "mma.wgmma": PtxForm(
@@ -272,6 +278,12 @@ ROWS: dict[str, PtxForm] = {
         "Rounds four f32 to e4m3 or e5m2 in one register, the first in the lowest bits. What is too large becomes the "
         "largest number.",
         "f32, f32, f32, f32 -> i32", since=89, atoms=("e4m3", "e5m2"), memory=False,
+    ),
+    "unpack.quad": PtxForm(
+        fixed(_UNPACK_QUAD, "=r,=r,r"),
+        "The four e4m3 or e5m2 of a register as two pairs of f16, which have each of these numbers, the lowest bits "
+        "first.",
+        "i32 -> i32, i32", since=89, atoms=("e4m3", "e5m2"), memory=False,
     ),
     "set_registers": PtxForm(
         fixed("setmaxnreg.{atom}.sync.aligned.u32 {n};"),

@@ -9,14 +9,14 @@ from conformance.inputs import make_inputs
 from conformance.reference import float64
 
 SIZES = {"L": 2, "C": 128, "E": 384, "F": 512, "H": 2, "D": 64, "V": 24, "X": 16, "P": 9, "N": 1, "TWO": 2, "B": 8,
-         "S": 1024, "W": 2}  # fmt: skip
+         "S": 1024, "W": 2, "G": 64, "U": 8}  # fmt: skip
 
 
 def test_it_is_its_ops_one_by_one() -> None:
     inputs = make_inputs(Case("decode_step", SIZES, ""), "bf16", seed=4)
     a, cache = inputs.arrays, inputs.outputs["cache"]
     position = int(a["positions"][0])
-    logits, after = float64.decode_step(**a, cache=cache, eps=1e-5)
+    logits, after = float64.decode_step(**a, cache=cache, eps=1e-5, visible=24)
     ones = np.ones(128)
     x = float64.embedding(a["tokens"], a["positions"], a["wte"], a["wpe"])
     x = x - x.mean()
@@ -31,7 +31,7 @@ def test_it_is_its_ops_one_by_one() -> None:
         projection = w["proj"].transpose(0, 2, 1).reshape(128, 128)
         x = float64.linear_residual(mixed.reshape(1, 128), projection, a["proj_bias"][layer], x)
         hidden = float64.linear_gelu(float64.rmsnorm(x, ones, 1e-5), w["fc"].T, a["fc_bias"][layer])
-        x = float64.linear_residual(hidden, w["out"], a["out_bias"][layer], x)
+        x = float64.linear_residual(hidden, w["out"].transpose(0, 2, 1).reshape(512, 128), a["out_bias"][layer], x)
     last = float64.rmsnorm(x, a["norm_weight"], 1e-5) + a["norm_bias"].astype(np.float64)
     assert np.allclose(logits, last @ a["wte"].astype(np.float64).T)
     assert position == 4 and np.isnan(after[:, :, 5:].astype(np.float64)).all()

@@ -24,32 +24,38 @@ from toolchain.errors import UsageError
 SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS_APART": 32, "SLOTS": 5, "FLYING": 2}
 TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 3, "FLYING": 0}
 ALONE = TINY | {"CLUSTERS": 1, "UNITS": 32, "UNITS_APART": 8}
-OP = "decode_step"
+OP, F8, F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
+TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
 
 
-def _case(sizes: dict[str, int], positions: int) -> Case:
+def _case(sizes: dict[str, int], positions: int, op: str = OP) -> Case:
     """The new token is at the last position of a cache as long as the model allows, and in the middle of another."""
-    layers, width = sizes["L"], sizes["C"]
-    more = {"E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
-            "B": 8 * sizes["CLUSTERS"], "S": 4 * layers * width, "W": width // 64}  # fmt: skip
-    return Case(OP, {key: size for key, size in sizes.items() if key in "LCXV"} | more, "")
+    layers, width, units = sizes["L"], sizes["C"], 8 if op == OP else 16
+    more = {
+        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
+        "B": 8 * sizes["CLUSTERS"], "S": 4 * layers * width, "W": width // 64, "G": 4 * width // units, "U": units,
+        "I": 3 * width // 8, "J": 4 * width // 8, "EIGHT": 8, "K": sizes["V"] // 8,
+    }  # fmt: skip
+    made = {key: size for key, size in sizes.items() if key in "LCXV"} | more
+    dims = {dim for param in ops()[op].params for dim in param.dims}
+    return Case(op, {key: size for key, size in made.items() if key in dims}, "")
 
 
 @functools.cache
-def _spec(sizes: tuple[tuple[str, int], ...]) -> tuple[EntrySpec, TracedKernel]:
-    arrays = tuple(param.name for param in ops()[OP].params if param.dims)
-    spec = EntrySpec(OP, OP, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
+def _spec(sizes: tuple[tuple[str, int], ...], op: str) -> tuple[EntrySpec, TracedKernel]:
+    arrays = tuple(param.name for param in ops()[op].params if param.dims)
+    spec = EntrySpec(op, op, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
     return spec, made(spec)
 
 
-def _traced(sizes: dict[str, int]) -> tuple[EntrySpec, TracedKernel]:
-    return _spec(tuple(sizes.items()))
+def _traced(sizes: dict[str, int], op: str = OP) -> tuple[EntrySpec, TracedKernel]:
+    return _spec(tuple(sizes.items()), op)
 
 
-def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None) -> dict[str, Any]:
+def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None, op: str = OP) -> dict[str, Any]:
     """Runs it as a launch of its entry does. Returns copies of all arrays."""
     arrays = {name: array.copy() for name, array in {**inputs.arrays, **inputs.outputs}.items()}
-    spec, traced = _traced(sizes)
+    spec, traced = _traced(sizes, op)
     form = Form(
         "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
         together=traced.together,
@@ -61,24 +67,29 @@ def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None) -> dict[str
 
 def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
     for name, pair in references(case, "bf16", inputs).items():
-        found = verdict(OP, "bf16", name, arrays[name], *pair)
+        found = verdict(case.op, "bf16", name, arrays[name], *pair)
         assert found.error <= found.bound, name
     assert not arrays["errors"].any()
+    logits, blocks = arrays["logits"][0].astype(np.float32), arrays["values"][0]
+    chosen = int(logits[: int(inputs.scalars["visible"])].argmax())
+    assert blocks.max() == logits[chosen] and arrays["indices"][0][blocks == blocks.max()].min() == chosen
 
 
 @pytest.mark.parametrize(
-    ("sizes", "positions"),
+    ("sizes", "positions", "op"),
     [
-        (SMALL, 96),
-        (TINY, 1),  # nothing was there before
-        (TINY, 30),  # some blocks have no position, and the cache ends within a slot
+        (SMALL, 96, OP),
+        (SMALL, 96, F8),
+        (TINY_F8, 30, F8_LOGITS),
+        (TINY, 1, OP),  # nothing was there before
+        (TINY, 30, OP),  # some blocks have no position, and the cache ends within a slot
     ],
 )
-def test_it_computes_a_step(sizes: dict[str, int], positions: int) -> None:
+def test_it_computes_a_step(sizes: dict[str, int], positions: int, op: str) -> None:
     """Where the cache is not filled it has NaN."""
-    case = _case(sizes, positions)
+    case = _case(sizes, positions, op)
     inputs = make_inputs(case, "bf16", seed=1)
-    arrays = _step(sizes, inputs)
+    arrays = _step(sizes, inputs, op=op)
     _check(arrays, case, inputs)
     assert (arrays["launches"] == 1).all()
 

@@ -127,6 +127,21 @@ def test_four_floats_of_8_bits_in_one_register_saturate(atom: str, dtype: str, a
     assert np.isnan(found[2]).all() and np.abs(found[3:]).max() == largest
 
 
+@pytest.mark.parametrize(("atom", "dtype"), [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2")])
+def test_four_floats_of_8_bits_become_two_pairs_of_f16(atom: str, dtype: str) -> None:
+    @cute.kernel(WORD, VECTOR, threads=64)
+    def widened(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        pairs = arch.instruction("unpack.quad", source[thread], results=[i32, i32], atom=atom)
+        for i, pair in enumerate(pairs):
+            for j, value in enumerate(arch.instruction("unpack.pair", pair, results=[f32, f32], atom="f16")):
+                target[thread * 4 + 2 * i + j] = cute.Scalar(value)
+
+    every, target = np.arange(256, dtype=np.uint8), np.zeros(256, np.float32)
+    run(widened, (every.view(np.int32), target))
+    assert np.array_equal(target, every.view(getattr(ml_dtypes, dtype)).astype(np.float32), equal_nan=True)
+
+
 @cute.kernel(VECTOR, threads=32)
 def divergent(target: Any) -> None:
     thread = arch.thread_idx()[0]
@@ -155,7 +170,7 @@ def split(source: Any, target: Any) -> None:
     """Rounded to bf16 in pairs of one value and its square, and back."""
     thread = arch.thread_idx()[0]
     pair = arch.instruction("convert.pair", source[thread], source[thread] * source[thread], results=[i32], atom="bf16")
-    for i, value in enumerate(arch.instruction("unpack.pair", pair[0], results=[f32, f32])):
+    for i, value in enumerate(arch.instruction("unpack.pair", pair[0], results=[f32, f32], atom="bf16")):
         target[thread + 32 * i] = cute.Scalar(value)
 
 

@@ -44,8 +44,11 @@ def test_the_first_of_a_pair_is_in_the_low_half() -> None:
 
 
 def test_a_pair_is_unpacked_low_half_first() -> None:
-    ptx, constraints = written("unpack.pair", "r", "ff")
+    ptx, constraints = written("unpack.pair", "r", "ff", "bf16")
     assert ptx.splitlines() == ["shl.b32 $0, $2, 16;", "and.b32 $1, $2, 0xffff0000;"]
+    assert constraints == "=f,=f,r"
+    ptx, constraints = written("unpack.pair", "r", "ff", "f16")
+    assert ptx.splitlines()[2:4] == ["mov.b32 {low, high}, $2;", "cvt.f32.f16 $0, low;"]
     assert constraints == "=f,=f,r"
 
 

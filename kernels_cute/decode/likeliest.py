@@ -1,0 +1,60 @@
+"""The likeliest token of those whose logits a block makes: the first one of the largest logit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.layout import Layout
+
+from .block import as_scalar
+from .lanes import WARP, exchange
+from .warps import Warps
+
+INFINITY = float("inf")
+
+
+class Likeliest:
+    """Each lane's largest logit and its token. A logit that is NaN or positive infinity stays the largest."""
+
+    def __init__(self, w: Warps, visible: Any) -> None:
+        """`visible`: so many tokens may be chosen, the others are there for the kernel."""
+        self.w, self.visible = w, visible
+        self.value, self.token = cute.make_fragment(1, "f32"), cute.make_fragment(1, "i32")
+        self.values = cute.shared_tensor("f32", Layout(w.step.warps))  # of the warps
+        self.tokens = cute.shared_tensor("i32", Layout(w.step.warps))
+        cute.fill(self.value, -INFINITY)
+        cute.fill(self.token, 0)
+
+    def take(self, value: Any, token: Any) -> None:
+        """One more logit of the lane, of a later token."""
+        larger = cute.invert(cute.both(cute.invert(cute.less(self.value[0], value)), cute.less(value, INFINITY)))
+        with cute.when(cute.both(larger, cute.less(token, self.visible))):
+            self.value[0], self.token[0] = value, as_scalar(token)
+
+    def tell(self, values: Any, tokens: Any, places: Any) -> None:
+        """Writes the block's to its place, and to that of a block that the grid does not have."""
+        s, here, lane = self.w.step, self.w.here, self.w.lane
+        for mask in (16, 8, 4, 2, 1):
+            self._merge(exchange(self.value[0], mask), exchange(self.token[0], mask))
+        with cute.when(cute.same(lane, 0)):
+            self.values[self.w.warp], self.tokens[self.w.warp] = self.value[0], self.token[0]
+        self.w.meet()
+        with cute.when(cute.same(self.w.warp * WARP + lane, 0)):
+            for warp in range(1, s.warps):
+                self._merge(self.values[warp], self.tokens[warp])
+            for place in (here.block, here.block + s.blocks):
+                with cute.when(cute.less(place, places)):
+                    values[place], tokens[place] = self.value[0], self.token[0]
+
+    def _merge(self, value: Any, token: Any) -> None:
+        mine = self.value[0]
+        first = cute.both(cute.invert(cute.less(value, mine)), cute.less(token, self.token[0]))
+        better = _either(cute.less(mine, value), first)
+        taken = _either(cute.invert(cute.less(value, INFINITY)), cute.both(cute.less(mine, INFINITY), better))
+        self.value[0] = cute.select(taken, value, mine)
+        self.token[0] = cute.select(taken, token, self.token[0])
+
+
+def _either(a: Any, b: Any) -> Any:
+    return cute.invert(cute.both(cute.invert(a), cute.invert(b)))
