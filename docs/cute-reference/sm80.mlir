@@ -121,6 +121,11 @@ func.func @clock() {
   func.return
 }
 
+func.func @copy_load_once(%a0: !llvm.ptr<1>) {
+  %r0, %r1, %r2, %r3 = cute_nvgpu.arch.copy.load_once(%a0) {n = 16 : i32} : (!llvm.ptr<1>) -> (i32, i32, i32, i32)
+  func.return
+}
+
 func.func @prefetch(%a0: !llvm.ptr<1>) {
   cute_nvgpu.arch.prefetch(%a0) : (!llvm.ptr<1>) -> ()
   func.return
@@ -128,5 +133,15 @@ func.func @prefetch(%a0: !llvm.ptr<1>) {
 
 func.func @unpack_pair(%a0: i32) {
   %r0, %r1 = cute_nvgpu.arch.unpack.pair(%a0) {atom = "f16"} : (i32) -> (f32, f32)
+  func.return
+}
+
+func.func @transpose(%a0: i32) {
+  %r0 = cute_nvgpu.arch.transpose(%a0) : (i32) -> i32
+  func.return
+}
+
+func.func @permute(%a0: i32, %a1: i32) {
+  %r0 = cute_nvgpu.arch.permute(%a0, %a1) {n = 20800 : i32} : (i32, i32) -> i32
   func.return
 }

@@ -39,6 +39,12 @@ def cp_async(call: Call, warp: Warp) -> None:
         count(warp, where[:, 0] + SHARED_BASE, lanes, width)
 
 
+def load_once(call: Call, warp: Warp) -> None:
+    """Global memory to registers."""
+    data = load(warp, GMEM, call.arg(warp, 0), call.number, align=call.number)
+    call.give(warp, list(data.view(np.int32).T.copy()))
+
+
 def commit_group(_: Call, warp: Warp) -> None:
     """The copies so far become a group."""
     warp.copies += 1

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from .call import Call, Run
-from .findings import Uninitialised
+from .findings import NoSemantics, Uninitialised
 from .matrices import DTYPES
 from .state import WARP, Array, Ticket, Warp
 
@@ -82,10 +82,32 @@ def unpack_pair(call: Call, warp: Warp) -> None:
     call.give(warp, [halves[:, 0].copy(), halves[:, 1].copy()])
 
 
+def halves(pairs: Array, atom: str) -> Array:
+    """The two e4m3 or e5m2 in each number of 16 bits as two f16 in one of 32."""
+    narrow = np.ascontiguousarray(pairs).view(DTYPES[atom])
+    return narrow.astype(np.float16).view(np.int32)
+
+
 def unpack_quad(call: Call, warp: Warp) -> None:
     """Four e4m3 or e5m2 of one register as two pairs of f16, the lowest bits first."""
-    quads = np.ascontiguousarray(call.arg(warp, 0)).view(DTYPES[call.atom]).reshape(-1, 4).astype(np.float16)
-    call.give(warp, [np.ascontiguousarray(quads[:, i : i + 2]).view(np.int32)[:, 0] for i in (0, 2)])
+    words = np.ascontiguousarray(call.arg(warp, 0)).view(np.int16).reshape(-1, 2)
+    call.give(warp, [halves(words[:, i], call.atom) for i in range(2)])
+
+
+def permuted(a: Array, b: Array, selector: Array) -> Array:
+    """Four bytes of the eight in a and b, by the digits to base 16 of a selector. Raises NoSemantics for a digit that
+    asks for a byte's sign."""
+    if (selector & 0x8888).any():
+        raise NoSemantics("prmt that repeats a byte's sign is not known here")
+    both = np.stack([np.ascontiguousarray(x).view(np.uint8).reshape(-1, 4) for x in (a, b)], axis=1).reshape(-1, 8)
+    digits = np.stack([selector >> 4 * i & 7 for i in range(4)], axis=-1)
+    digits = np.broadcast_to(digits, (len(both), 4)).astype(np.int64)
+    return np.ascontiguousarray(np.take_along_axis(both, digits, axis=1)).view(np.int32)[:, 0]
+
+
+def permute(call: Call, warp: Warp) -> None:
+    """Four bytes of two registers."""
+    call.give(warp, [permuted(call.arg(warp, 0), call.arg(warp, 1), np.array([call.number]))])
 
 
 def registers(call: Call, warp: Warp) -> None:

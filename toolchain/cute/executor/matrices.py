@@ -60,6 +60,12 @@ def stmatrix(call: Call, warp: Warp) -> None:
     store(warp, SMEM, call.arg(warp, 0), everyone, mask=warp.lanes < rows)
 
 
+def transpose(call: Call, warp: Warp) -> None:
+    """Lane 4 i + j holds columns 2 j and 2 j + 1 of row i."""
+    matrix = np.ascontiguousarray(call.arg(warp, 0)).view(np.uint16).reshape(8, 8)
+    call.give(warp, [np.ascontiguousarray(matrix.T).reshape(-1).view(np.int32)])
+
+
 def numbers(data: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
     """Elements of an operand as f64, or as i64 for integers."""
     if dtype == "tf32":

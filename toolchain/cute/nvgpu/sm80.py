@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import f32
 from ...errors import UsageError
 from ..atoms import find, find_copy
 from ..atoms.mma import WARP
-from .row import ArchOp, Asm, PtxForm, fixed
+from .row import ArchOp, Asm, PtxForm, braces, fixed
 
 
 def _cp_async(op: ArchOp) -> Asm:
@@ -20,6 +20,14 @@ def _cp_async(op: ArchOp) -> Asm:
     partial = len(op.args) == 3
     text = f"cp.async.{cache}.shared.global [$0], [$1], {op.number}{', $2' * partial};"
     return text, "r,l" + ",r" * partial
+
+
+def _load_once(op: ArchOp) -> Asm:
+    count = op.number // 4
+    vector = f".v{count}" if count > 1 else ""
+    registers = braces(0, count) if count > 1 else "$0"
+    text = f"ld.global.L1::no_allocate.L2::128B{vector}.b32 {registers}, [${count}];"
+    return text, ",".join([*["=r"] * count, "l"])
 
 
 def _mma(op: ArchOp) -> Asm:
@@ -86,10 +94,23 @@ ROWS: dict[str, PtxForm] = {
         "destination, source, [bytes to read]",
         numbers=(4, 8, 16),
     ),
+    "copy.load_once": PtxForm(
+        _load_once,
+        "Reads `n` bytes of global memory, `n`-byte aligned, that this multiprocessor reads no more: the L1 cache does "
+        "not keep them, and the L2 cache fetches the 128 bytes around, of which others read the rest.",
+        "source -> a register for each 4 bytes",
+        numbers=(4, 8, 16),
+    ),
     "copy.cp_async_mbarrier_arrive": PtxForm(
         fixed("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r"),
         "Arrives at an mbarrier once the thread's earlier cp.async copies are complete.",
         "mbarrier",
+    ),
+    "transpose": PtxForm(
+        fixed("movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r"),
+        "Transposes a matrix of 8 x 8 elements of 16 bits in the registers of a warp: each thread has two of a row, as "
+        "ldmatrix reads them.",
+        "i32 -> i32", memory=False,
     ),
     "mma.sync": PtxForm(
         _mma,
@@ -144,6 +165,12 @@ ROWS: dict[str, PtxForm] = {
     "unpack.pair": PtxForm(
         _unpack_pair, "The two f16 or bf16 of a register as f32, the low half first.", "i32 -> f32, f32",
         atoms=("f16", "bf16"), memory=False,
+    ),
+    "permute": PtxForm(
+        fixed("prmt.b32 $0, $1, $2, {n};", "=r,r,r"),
+        "Four of the eight bytes of two registers. `n`: a digit to base 16 for each, the lowest byte's last; 0 to 3 "
+        "are those of the first register, 4 to 7 of the second.",
+        "i32, i32 -> i32", numbers=range(0x10000), memory=False,
     ),
     "registers": PtxForm(
         _registers,

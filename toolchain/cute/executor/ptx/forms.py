@@ -103,6 +103,10 @@ def _ldmatrix(of: Registers, given: Sequence[Operand], found: re.Match[str]) -> 
     return Form("copy.ldmatrix", [of.address(given[1])], _slots(of, given[0]), atom=f"ldmatrix.{found[1]}")
 
 
+def _transpose(of: Registers, given: Sequence[Operand], _: re.Match[str]) -> Form:
+    return Form("transpose", [of.slot(given[1])], [of.slot(given[0])])
+
+
 def _stmatrix(of: Registers, given: Sequence[Operand], found: re.Match[str]) -> Form:
     return Form("copy.stmatrix", [of.address(given[0]), *_slots(of, given[1])], atom=f"stmatrix.{found[1]}")
 
@@ -226,6 +230,7 @@ ROWS: Sequence[tuple[str, Make]] = (
     (r"bar\.arrive", _barrier_arrive),
     (r"bar\.warp\.sync", _warp_sync),
     (r"ldmatrix\.sync\.aligned\.m8n8\.(x[124](?:\.trans)?)\.shared(?:::cta)?\.b16", _ldmatrix),
+    (r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16", _transpose),
     (r"stmatrix\.sync\.aligned\.m8n8\.(x[124](?:\.trans)?)\.shared(?:::cta)?\.b16", _stmatrix),
     (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global", _cp_async),
     (r"cp\.async\.commit_group", _plain("nvvm.cp.async.commit.group")),

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects import arith, math
 
 from ..elementwise import BINARY, UNARY, Function, fma
+from ..exchange import halves, permuted
 from ..state import Array
 
 DTYPES: dict[str, Any] = {
@@ -176,6 +177,8 @@ def _cvt(words: Sequence[str]) -> Scalar | None:
     """Between integers bits go or come; a float becomes the nearest, or an integer within the bounds of its type."""
     to, of = words[-2:]
     modes = set(words[1:-2])
+    if words[:3] == ["cvt", "rn", "f16x2"] and of in ("e4m3x2", "e5m2x2"):
+        return Scalar(("b16",), "b32", functools.partial(halves, atom=of[:4]))
     if to not in DTYPES or of not in DTYPES or "pred" in (to, of):
         return None
     dtype, unsigned = DTYPES[to], of[0] == "u"
@@ -225,6 +228,8 @@ def scalar(opcode: str) -> Scalar | None:
         return _of_floats(form, type_)
     if form == "selp":
         return Scalar((type_, type_, "pred"), type_, _selected)
+    if opcode == "prmt.b32":
+        return Scalar(("b32", "b32", "b32"), "b32", permuted)
     two, three = (type_, type_), (type_, type_, type_)
     if form in _OF_BITS:
         return Scalar(two, type_, BINARY[_OF_BITS[form]])

@@ -11,7 +11,8 @@ from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
-from toolchain.cute.executor import DivergentBarrier, Uninitialised, run
+from toolchain.cute.executor import DivergentBarrier, NoSemantics, OutOfBounds, Uninitialised, run
+from toolchain.cute.executor.exchange import permuted
 
 VECTOR = cute.Array("f32", rank=1)
 LANES = np.arange(32)
@@ -140,6 +141,76 @@ def test_four_floats_of_8_bits_become_two_pairs_of_f16(atom: str, dtype: str) ->
     every, target = np.arange(256, dtype=np.uint8), np.zeros(256, np.float32)
     run(widened, (every.view(np.int32), target))
     assert np.array_equal(target, every.view(getattr(ml_dtypes, dtype)).astype(np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize(("atom", "dtype"), [("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2")])
+@pytest.mark.parametrize("as_ptx", [False, True])
+def test_every_float_of_8_bits_as_f16(atom: str, dtype: str, as_ptx: bool) -> None:
+    @cute.kernel(WORD, WORD, threads=32)
+    def unpacked(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        for i in range(2):
+            pairs = arch.instruction("unpack.quad", source[thread + 32 * i], results=[i32, i32], atom=atom)
+            for j, pair in enumerate(pairs):
+                target[thread * 2 + 64 * i + j] = cute.Scalar(pair)
+
+    every, target = np.arange(256, dtype=np.uint8), np.zeros(128, np.int32)
+    run(unpacked, (every.view(np.int32), target), ptx=unpacked.ptx("sm_90a") if as_ptx else "")
+    wanted = every.view(getattr(ml_dtypes, dtype)).astype(np.float16)
+    assert np.array_equal(target.view(np.float16), wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("as_ptx", [False, True])
+def test_bytes_of_two_registers(as_ptx: bool) -> None:
+    @cute.kernel(WORD, WORD, threads=32)
+    def mixed(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        made = arch.instruction("permute", source[thread], source[thread + 32], results=[i32], n=0x7052)
+        target[thread] = cute.Scalar(made[0])
+
+    source, target = np.arange(256, dtype=np.uint8).view(np.int32), np.zeros(32, np.int32)
+    run(mixed, (source, target), ptx=mixed.ptx("sm_80") if as_ptx else "")
+    first, second = source.view(np.uint8).reshape(2, 32, 4)
+    wanted = np.stack([first[:, 2], second[:, 1], first[:, 0], second[:, 3]], axis=1)
+    assert (target.view(np.uint8).reshape(32, 4) == wanted).all()
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize("as_ptx", [False, True])
+def test_bytes_that_are_read_once(size: int, as_ptx: bool) -> None:
+    count = size // 4
+
+    @cute.kernel(WORD, WORD, threads=32)
+    def read(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        start = cute.address(cute.local_tile(source, (count,), (thread,)))
+        words = arch.instruction("copy.load_once", start, results=[i32] * count, n=size)
+        for i, word in enumerate(words):
+            target[thread * count + i] = cute.Scalar(word)
+
+    source = np.arange(32 * count, dtype=np.int32)
+    target = np.zeros_like(source)
+    run(read, (source, target), ptx=read.ptx("sm_80") if as_ptx else "")
+    assert (target == source).all()
+    with pytest.raises(OutOfBounds):
+        run(read, (source[:-1].copy(), target))
+
+
+def test_a_byte_that_repeats_a_sign_is_not_known() -> None:
+    with pytest.raises(NoSemantics, match="repeats a byte's sign"):
+        permuted(np.zeros(32, np.int32), np.zeros(32, np.int32), np.array([0x8000]))
+
+
+@pytest.mark.parametrize("as_ptx", [False, True])
+def test_a_warps_matrix_is_transposed(as_ptx: bool) -> None:
+    @cute.kernel(WORD, WORD, threads=32)
+    def turned(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        target[thread] = cute.Scalar(arch.instruction("transpose", source[thread], results=[i32])[0])
+
+    matrix, target = np.arange(64, dtype=np.int16).reshape(8, 8), np.zeros(32, np.int32)
+    run(turned, (matrix.view(np.int32).reshape(-1), target), ptx=turned.ptx("sm_80") if as_ptx else "")
+    assert (target.view(np.int16).reshape(8, 8) == matrix.T).all()
 
 
 @cute.kernel(VECTOR, threads=32)

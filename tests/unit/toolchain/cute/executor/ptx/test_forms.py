@@ -17,7 +17,7 @@ from toolchain.cute.parse import parse as parse_mlir
 # Written with more than one instruction, of which the last, or none, is that of another row.
 SEVERAL = {
     "wgmma.after", "cluster.rank", "cluster.size", "registers", "clock", "prefetch", "unpack.pair", "convert.quad",
-    "unpack.quad",
+    "unpack.quad", "permute", "copy.load_once",
 }  # fmt: skip
 WORDS = {name for name in ARCH if name.startswith("word.")}  # a GPU's loops and additions, which only the IR names
 # The same text as another operation's, or as one of nvvm.
