@@ -83,9 +83,12 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     if case.in_place:
         outputs[case.in_place_output] = arrays[case.in_place].copy()
     if case.op in DECODING:  # NaN from the new position on: in a real cache a former sequence's values are left there
-        for name in ("k_cache", "v_cache"):
-            for batch, position in enumerate(arrays["positions"]):
+        for batch, position in enumerate(arrays["positions"]):
+            for name in ("k_cache", "v_cache"):
                 outputs[name][batch, int(position) :] = np.nan
+            for name in ("k_scales", "v_scales"):
+                if name in outputs:
+                    outputs[name][batch, :, int(position) :] = np.nan
     if case.op in STEPS:
         outputs["cache"][:, :, int(arrays["positions"][0]) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
@@ -106,10 +109,13 @@ PAGED = ("paged_attention", "paged_decode_attention")
 GROUPED_DECODING = (
     "grouped_decode_attention", "grouped_decode_attention_unsplit", "grouped_decode_attention_f8",
 )  # fmt: skip
-CACHED_F8 = ("kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8", "kv_from_f8")
-STEPS = tuple(name for name, spec in ops().items() if spec.whole)
+CACHED_F8 = (
+    "kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8",
+    "decode_attention_unsplit_f8", "kv_from_f8",
+)  # fmt: skip
+STEPS = tuple(name for name in ops() if name.startswith("decode_step"))
 # Ops that append one token per sequence and attend to it
-DECODING = ("decode_attention", "decode_attention_unsplit", "rope_decode_attention")
+DECODING = ("decode_attention", "decode_attention_unsplit", "decode_attention_unsplit_f8", "rope_decode_attention")
 
 # Outputs that the op also reads: the reference needs their values from before the launch.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
@@ -120,6 +126,8 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
         return np.arange(len(array), dtype=np.int32)
     if name in (*CHANNEL, *WORK, *ops()[case.op].scratch) or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
+    if case.op in DECODING and case.op in CACHED_F8:  # attention reads them
+        return _values(case, name, array.shape, rng).astype(array.dtype)
     values = rng.standard_normal(array.shape)
     if case.op in DECODING and name == "k_cache":
         values *= _ramp(array.shape[1], 0.25, 1.0)
@@ -162,6 +170,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             (
                 "decode_attention"
                 | "decode_attention_unsplit"
+                | "decode_attention_unsplit_f8"
                 | "grouped_decode_attention"
                 | "grouped_decode_attention_unsplit"
                 | "grouped_decode_attention_f8"
@@ -247,6 +256,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
         case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
             values *= _ramp(shape[1], 0.25, 1.0)
+        case "decode_attention_unsplit_f8", ("k" | "v"):
+            values *= np.exp2(rng.uniform(-2, 2, (*shape[:2], 1)))
         case ("kv_append_f8", ("k" | "v")):
             values *= np.exp2(rng.uniform(-8, 4, (*shape[:3], 1)))  # each head has a scale of its own
             values[0, 0, 0] = 0.0

@@ -66,17 +66,23 @@ class GPT2(Layers):
     def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
         del layer
         q, k, v = self._heads(work, 1)  # (B, 1, H, D) each
-        if isinstance(cached, CachedF8):
+        if isinstance(cached, CachedF8) and spans is not None:
             self.launch("kv_append_f8", k=k, v=v, positions=work.positions, **cached.named())
             self.attend_in_f8(q.select(1, 0).unflatten(1, self._config.n_head, 1), work, cached, spans)
             return
         q, k, v = (heads.select(1, 0) for heads in (q, k, v))  # (B, H, D) each
+        out = self._out(work, 1).select(1, 0)
+        if isinstance(cached, CachedF8):
+            self.launch(
+                "decode_attention_unsplit_f8", q=q, k=k, v=v, positions=work.positions, **cached.named(), out=out,
+                scale=self._scale,
+            )  # fmt: skip
+            return
         keys, values = cached
         token: dict[str, DeviceBuffer | float] = {
             "q": q, "k": k, "v": v, "positions": work.positions, "k_cache": keys, "v_cache": values,
             "scale": self._scale,
         }  # fmt: skip
-        out = self._out(work, 1).select(1, 0)
         if spans is None:
             self.launch("decode_attention_unsplit", **token, out=out)
             return

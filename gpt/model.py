@@ -277,13 +277,22 @@ class GPT:
     def new_spans(self, cache: KVCache) -> Spans | None:
         """Room for the results of decode_attention on a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2).
         None if the cache is not split into spans."""
-        count = self._plan.spans(cache.batch, cache.positions, whole=not self.cache)
+        count = self._plan.spans(cache.batch, cache.positions, whole=self._may_be_unsplit(cache))
         if count is None:
             return None
         shape = (cache.batch, self.config.n_head, count)
         sizes = (self.config.head_size, 2)
         partial, stats = (self.executor.empty((*shape, size), "f32") for size in sizes)
         return partial, stats
+
+    def _may_be_unsplit(self, cache: KVCache) -> bool:
+        """Whether one launch may attend to all of a cache. Over one in 8 bits it is an op that a source need not have,
+        for heads that share no keys."""
+        if cache.scales is None:
+            return True
+        config, sizes = self.config, cache.memory.shape  # (L, 2, B, P, H, D)
+        dims = dict(zip("BPHD", sizes[2:], strict=True))
+        return config.family == "gpt2" and self.launcher.has("decode_attention_unsplit_f8", self.storage, dims)
 
     def new_workspace(self, batch: int, length: int) -> Workspace:
         """A new workspace for any pass over B sequences of T tokens."""
@@ -304,7 +313,7 @@ class GPT:
             passes.prefill(work, lambda _: cached, batch, length, 0, logits)
         if length == 1:
             partial, stats = (recorder.elsewhere((batch, heads, 1, last), "f32") for last in (size, 2))
-            for spans in ((partial, stats), None)[: 1 if self.cache else 2]:
+            for spans in ((partial, stats), None)[: 1 if self.cache and config.family != "gpt2" else 2]:
                 with recorder.one_pass():
                     passes.decode(work, lambda _: cached, batch, spans, logits)
         return recorder.arena()

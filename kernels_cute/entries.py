@@ -11,7 +11,16 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import SourceError, UsageError
 
-from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90, tiles_sm90
+from . import (
+    attention,
+    attention_mma,
+    attention_walk,
+    cache_f8,
+    layernorm,
+    linear,
+    linear_sm90,
+    tiles_sm90,
+)
 from .decode import step
 from .decode.plan import RANKS, Step
 from .epilogues import EPILOGUES, Epilogue
@@ -90,6 +99,13 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
 
 
+def _cache_f8(spec: EntrySpec) -> TracedKernel:
+    c = spec.constants
+    tiles = cache_f8.Tiles(c["D"], c.get("BQ", 1), c["WARPS"], c["STEP"], c.get("SPAN", 0), c["BLOCKS"])
+    made = cache_f8.unsplit if spec.op == "decode_attention_unsplit_f8" else cache_f8.spans
+    return TracedKernel(made(tiles, spec.symbol, _dtype(spec)), "sm_90a")
+
+
 def _dtype(spec: EntrySpec) -> str:
     if spec.dtype not in ("f16", "bf16"):
         raise UsageError(f"no product of {spec.dtype} here", hint="f16 or bf16")
@@ -108,6 +124,7 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "decode_step": _decode_step,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,
+    "cache_f8": _cache_f8,
     "attention_mma": _attention_mma,
     "attention_wgmma": _attention_wgmma,
     "layernorm": _layernorm,

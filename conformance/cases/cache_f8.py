@@ -43,5 +43,13 @@ CASES: tuple[Case, ...] = (
     *(case("kv_append_f8", ELEMENTS, misaligned=True, B=2, T=3, H=1, D=d, P=9) for d in (64, 128)),
     *(case("kv_from_f8", ELEMENTS, misaligned=True, B=1, S=70, G=1, D=d) for d in (64, 128)),
     case("grouped_decode_attention_f8", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
+    *(
+        case("decode_attention_unsplit_f8", why, gpu_only=True, B=b, P=p, H=h, D=64)
+        for why, b, p, h in (
+            ("sequences of different lengths, one of them new", 4, 300, 3),
+            ("fewer positions than warps", 3, 8, 2),
+            ("GPT-2, B=64 P=1024", 64, 1024, 12),
+        )
+    ),
     *(case("kv_from_f8", f"odd, heads of {d}", B=2, S=75, G=3, D=d) for d in (32, 64, 128)),
 )

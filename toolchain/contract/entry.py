@@ -85,8 +85,8 @@ class OpSpec:
     be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types.
     `peers`: the arrays in memory of several GPUs, whose first dimension is the ranks; such an op is a collective.
     `own`: inputs of a collective that differ from rank to rank; the others are the same on all. `scratch`: outputs that
-    hold zeros before the first launch, and then what one launch leaves to the next. `whole`: it is a whole step of a
-    model, for which the model has other ops too; a source may have no entry of it."""
+    hold zeros before the first launch, and then what one launch leaves to the next. `whole`: it does at once
+    what a model has several other ops for, such as a step; a source may have no entry of it."""
 
     name: str
     params: tuple[Param, ...]

@@ -47,6 +47,16 @@ def kv_from_f8(
     return rounded(f32(keys), dtype), rounded(f32(values), dtype)
 
 
+def decode_attention_unsplit_f8(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array,
+    scale: float, *, dtype: str,
+) -> tuple[Array, Array, F32, F32, Array]:  # fmt: skip
+    kept = kv_append_f8(k[:, None], v[:, None], positions, k_cache, v_cache, k_scales, v_scales, dtype=dtype)
+    one_span = np.zeros((*q.shape[:2], 1, 1, q.shape[2]))  # (B, G, Q, Z, D)
+    partial, stats = grouped_decode_attention_f8(q[:, :, None], *kept, positions, one_span, scale, dtype=dtype)
+    return *kept, rounded(partial[:, :, 0, 0] / stats[:, :, 0, 0, 1:], dtype)
+
+
 def grouped_decode_attention_f8(
     q: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, positions: Array, partial: Array,
     scale: float, *, dtype: str,

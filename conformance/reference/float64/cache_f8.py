@@ -59,6 +59,17 @@ def norm_rope_append_f8(
     return rope_append_f8(*heads, v, positions, cos, sin, k_cache, v_cache, k_scales, v_scales)
 
 
+def decode_attention_unsplit_f8(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array,
+    scale: float,
+) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+    """The caches and scales after the append, and the result (B, H, D)."""
+    kept = kv_append_f8(k[:, None], v[:, None], positions, k_cache, v_cache, k_scales, v_scales)
+    one_span = np.zeros((*q.shape[:2], 1, 1, q.shape[2]))  # (B, G, Q, Z, D)
+    partial, stats = grouped_decode_attention_f8(q[:, :, None], *kept, positions, one_span, scale)
+    return *kept, partial[:, :, 0, 0] / stats[:, :, 0, 0, 1:]
+
+
 def kv_from_f8(k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array) -> tuple[F64, F64]:
     keys, values = (
         f64(cache) * np.moveaxis(f64(scales), 1, 2)[..., None]

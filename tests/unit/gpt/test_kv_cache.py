@@ -62,6 +62,22 @@ def test_keys_and_values_are_rounded_where_they_are_kept(model: GPT, launcher: A
     assert not any(op in ("decode_attention", "grouped_decode_attention", "rope_append", "kv_append") for op in ran)
 
 
+def test_one_launch_appends_and_attends_where_a_source_has_it(launcher: Any) -> None:
+    """With more sequences than multiprocessors want blocks, of heads of 64: else the cache is split."""
+    config = replace(PRESETS["nano"], n_head=1)
+    tokens = np.random.default_rng(2).integers(0, config.vocab_size, (6, 11)).astype(np.int32)
+    launcher.executor.sms = 2
+    found = list[np.ndarray[Any, Any]]()
+    for lacks in (launcher.lacks, launcher.lacks - {"decode_attention_unsplit_f8"}):
+        launcher.lacks = lacks
+        launcher.launches.clear()
+        found.append(logits_of(GPT(config, weights_of(config), launcher, "bf16", cache="f8"), tokens, 10))
+        ran = [op for op, _ in launcher.launches]
+        both = ran.count("decode_attention_unsplit_f8"), ran.count("merge_attention")
+        assert both == ((0, config.n_layer) if "decode_attention_unsplit_f8" in lacks else (config.n_layer, 0))
+    assert np.abs(found[0] - found[1]).max() < 0.02
+
+
 def test_a_forward_pass_keeps_nothing(model: GPT, launcher: Any) -> None:
     launcher.launches.clear()
     model.forward(np.arange(6, dtype=np.int32)[None])
