@@ -93,8 +93,6 @@ def linear(
             block, blocks = block // 2, blocks // 2  # clusters walk pairs of tiles as blocks walk tiles
         else:
             arch.sync_threads()
-        arch.instruction("grid_launch")  # blocks of the next launch may begin where there is room
-        arch.grid_wait()  # before anything that the launch before may write
         down, across = cute.ceil_div(m, t.m * t.blocks), cute.ceil_div(n, t.n)
         turns = cute.ceil_div(down * across - block, blocks)  # tiles of this block
         steps = cute.ceil_div(k, t.k)
@@ -102,6 +100,23 @@ def linear(
         def tile_of(turn: Any) -> tuple[Any, Any]:
             row, column = walked(block + turn * blocks, down, across, GROUP // t.blocks)
             return (row * 2 + rank if t.paired else row), column
+
+        def fetch_weight() -> None:
+            """Fetches into the L2 cache what the block multiplies first; blocks of one column share the steps."""
+            row, column = tile_of(0)
+            together = down.minimum(GROUP)
+            for step in cute.range_(row % together, steps, together):
+                for part in range(1 if columns else t.n // ROW):
+                    at = (step * t.k, column * t.n) if columns else (column * t.n + part * ROW, step * t.k)
+                    arch.instruction("copy.tma_prefetch", weight_map, *at)
+
+        with cute.when(cute.same(thread, 0)):
+            for each in (x_map, weight_map, *store_maps):
+                arch.instruction("copy.tma_prefetch_descriptor", each)
+            if not t.paired:
+                fetch_weight()
+        arch.instruction("grid_launch")  # blocks of the next launch may begin where there is room
+        arch.grid_wait()  # before anything that the launch before may write
 
         # Each block of a pair loads half of the weight's tile by multicast: both blocks get both halves.
         load_weight, mask = ("copy.tma_load_multicast", [0b11]) if t.paired else ("copy.tma_load", [])

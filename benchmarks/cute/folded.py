@@ -9,7 +9,6 @@ the median of rounds; each round runs all sides in turn, from a CUDA graph.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from toolchain.contract.entry import cdiv, ops
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
 from ..peers.torch_ops import gelu
+from ..rows import by_rows
 from .kernels import TARGET
 
 DTYPE, EPS = "bf16", 1e-5
@@ -59,8 +59,7 @@ def main() -> None:
                     rows += timed(op, {"M": m, "K": k, "N": n}, sides(op, m, k, n, mine, theirs))
                     if asked.output:
                         gpu = torch.cuda.get_device_name()
-                        said = ",\n".join(map(json.dumps, rows))
-                        asked.output.write_text(f'{{"gpu": "{gpu}", "rows": [\n{said}\n]}}\n')
+                        asked.output.write_text(by_rows({"gpu": gpu, "torch": torch.__version__, "rows": rows}))
     if any("us" not in row for row in rows):
         raise SystemExit("some results are wrong")
 
