@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toolchain.contract.entry import CHANNEL, ops
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer, Launcher
+from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
 from toolchain.runtime.peers import Peers, SymmetricHeap, open_peers
 from toolchain.runtime.peers.channel import Channel
@@ -40,6 +41,9 @@ def launch_ranks(
             Launcher(launcher.bundle, launcher.source, each, launcher.target, borrows_from=launcher.borrows_from)
             for each in peers.executors
         ]
+        for each in peers.executors:
+            if isinstance(each, CpuExecutor) and isinstance(executor, CpuExecutor):
+                each.by_threads = executor.by_threads
         nbytes = 2 * sum(array.nbytes + 512 for array in (*inputs.arrays.values(), *inputs.outputs.values()))
         heap = peers.heap(nbytes + 64 * case.dims["R"] * case.dims["B"])
         channel = Channel(peers.executors, heap, case.dims["B"])

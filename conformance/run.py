@@ -259,7 +259,7 @@ def check_op(
     `gate` is held while the device works."""
     gate = gate or nullcontext()
     if ops()[case.op].peers:
-        with gate:
+        with gate, by_threads(executor):
             results, times = launch_ranks(case, dtype, inputs, launcher)
         verdicts = [verdict(case.op, dtype, name, results[name], *pair) for name, pair in expected.items()]
         return loosest(verdicts), times

@@ -221,6 +221,16 @@ func.func @word_add(%a0: !llvm.ptr<1>, %a1: f32) {
   func.return
 }
 
+func.func @flag_add(%a0: !llvm.ptr<1>, %a1: i32) {
+  cute_nvgpu.arch.flag.add(%a0, %a1) : (!llvm.ptr<1>, i32) -> ()
+  func.return
+}
+
+func.func @flag_wait(%a0: !llvm.ptr<1>, %a1: i32, %a2: i32) {
+  %r0 = cute_nvgpu.arch.flag.wait(%a0, %a1, %a2) : (!llvm.ptr<1>, i32, i32) -> i32
+  func.return
+}
+
 func.func @word_wait_sum(%a0: !llvm.ptr<1>, %a1: i32) {
   %r0, %r1 = cute_nvgpu.arch.word.wait_sum(%a0, %a1) {n = 1 : i32} : (!llvm.ptr<1>, i32) -> (f32, i32)
   func.return

@@ -170,9 +170,9 @@ class Bundled:
                 hint="run it on a GPU",
             )
         with packages_for("the executor of CuTe kernels"):
-            from toolchain.cute.executor.entry import launch_entry
+            from toolchain.cute.executor.entry import EntryLaunch
         kernel = self.bundle.read(self.entry.ir).decode()
-        launch_entry(kernel, self.entry.spec, self.form, arrays, numbers, grid)
+        EntryLaunch(kernel, self.entry.spec, self.form, arrays, numbers, grid).run()
 
     def target_for(self, gpu: GPU) -> str:
         from toolchain.runtime.driver import choose_target

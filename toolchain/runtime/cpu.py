@@ -21,6 +21,7 @@ from .layout import NUMPY
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry, FileRef
     from ..contract.entry import EntrySpec
+    from ..cute.executor.entry import EntryLaunch
     from ..tileir.interpreter import Launch
 
 Step = Callable[[], object]
@@ -46,6 +47,10 @@ class CpuExecutor(Executor):
         self.sanitize = sanitize
         self.by_threads = False  # run kernels of PTX too
         self._capturing: CpuGraph | None = None
+
+    @property
+    def runs_ptx(self) -> bool:
+        return self.by_threads
 
     def _close(self) -> None:
         self._not_capturing("be closed")
@@ -126,7 +131,7 @@ class CpuExecutor(Executor):
         return lambda: launch.prepared.launch(launch.symbol, launch.args, launch.grid, sanitize=self.sanitize)
 
     def _threads(self, bundle: Bundle, entry: BundleEntry, ir: FileRef, grid: tuple[int, int, int]) -> Command:
-        from ..cute.executor.entry import launch_entry  # imported here because it needs xDSL
+        from ..cute.executor.entry import EntryLaunch  # imported here because it needs xDSL
 
         spec, form, text = entry.spec, entry.form, bundle.read(ir).decode()
         names = [param.name for param in spec.params if param.dims]
@@ -136,9 +141,13 @@ class CpuExecutor(Executor):
             views = {name: _view(array) for name, array in zip(names, arrays, strict=True)}
             given = dict(zip(numbers, scalars, strict=True))
             self.ran.add(Loaded(spec.source, spec.symbol, "cpu", ir.sha256))
-            self.submit(arrays, lambda: launch_entry(text, spec, form, views, given, grid))
+            self.submit(arrays, self.step_of_threads(EntryLaunch(text, spec, form, views, given, grid)))
 
         return command
+
+    def step_of_threads(self, launch: EntryLaunch) -> Step:
+        """What runs a launch of a kernel of PTX."""
+        return launch.run
 
     def warm_up(self) -> None:
         importlib.import_module("..tileir.interpreter", __package__)  # with xDSL: half a second

@@ -81,6 +81,11 @@ class Executor(ABC):
         self.ran: set[Loaded] = set()
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()  # freed when the executor is closed
 
+    @property
+    def runs_ptx(self) -> bool:
+        """Whether kernels of PTX run on it."""
+        return True
+
     def __enter__(self) -> Self:
         return self
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .clocks import ASYNC, GENERIC
 from .findings import Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
 from .memory import NO_BLOCK, SEVERAL, SHARED_BASE, Region
-from .shadow import Access, Bytes, Conflict
+from .shadow import EARLIER, Access, Bytes, Conflict
 from .state import NEVER, WARP, WINDOW, Array, Ticket, Warp
 
 GMEM, SMEM, CLUSTER_SMEM = 1, 3, 7  # address spaces
@@ -165,7 +165,8 @@ def _conflict(
     byte = int(where.reshape(-1)[found.place])
     lane = _lane(access, where, found.place)
     did = "wrote" if found.wrote else "read"
-    step, name = block.steps[found.step], block.clocks.names[found.agent]
+    step = "an earlier launch" if found.step == EARLIER else block.steps[found.step]
+    name = block.clocks.names[found.agent]
     said = f"{verb} {region.place(byte)}, which {step} ({name}) {did}"
     place: dict[str, Any] = {"lane": lane, "tensor": region.name, "address": byte}
     if found.lane >= 0:

@@ -65,6 +65,13 @@ class Clocks:
         np.maximum(self.seen[INITS, warp], self.seen[GENERIC, warp], out=self.seen[INITS, warp])
         self.seen[GENERIC, warp, warp] += 1
 
+    def end(self, warps: range) -> None:
+        """The launch of these warps has ended: those of the next one know all that each of them did and saw, in every
+        plane."""
+        known = self.seen[:, warps.start : warps.stop].max(axis=(0, 1))
+        self.seen[:, warps.start : warps.stop] = known
+        self.seen[GENERIC, warps, warps] += 1
+
     def seen_by_any(self, agent: int, time: int) -> bool:
         """True if some warp has seen what the agent did at a time."""
         return bool((self.seen[GENERIC, :, agent] >= time).any())

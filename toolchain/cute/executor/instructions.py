@@ -10,7 +10,21 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tcgen05, tensor_memory, tma, wgmma, words
+from . import (
+    barriers,
+    cluster,
+    copies,
+    exchange,
+    flags,
+    matrices,
+    printing,
+    sparse,
+    tcgen05,
+    tensor_memory,
+    tma,
+    wgmma,
+    words,
+)
 from .call import Call, InstructionRule
 from .findings import DivergentBarrier, NoSemantics
 from .state import WARP, Wait, Warp
@@ -97,6 +111,8 @@ _SM90: dict[str, InstructionRule] = {
     "word.wait": InstructionRule(words.wait, aligned=True),
     "word.add": InstructionRule(words.add),
     "word.wait_sum": InstructionRule(words.wait_sum, aligned=True),
+    "flag.add": InstructionRule(flags.add),
+    "flag.wait": InstructionRule(flags.wait),
 }  # fmt: skip
 _SM100: dict[str, InstructionRule] = {
     "tmem.alloc": InstructionRule(tensor_memory.alloc, aligned=True),

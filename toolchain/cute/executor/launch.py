@@ -72,7 +72,7 @@ def run(
     elif isinstance(kernel, Program):
         made = kernel
     else:
-        made = program(_lowered(kernel), traced.name if traced else name)
+        made = program(lowered(kernel), traced.name if traced else name)
     memory = GlobalMemory()
     bound = Arguments(memory, tuple(args) if isinstance(args, Mapping) else traced.names if traced else ())
     given = list(args.values() if isinstance(args, Mapping) else args)
@@ -91,7 +91,7 @@ def of_text(text: str, name: str = "") -> Program:
     """The kernel in MLIR text, or in PTX. Raises SourceError or UsageError."""
     if is_ptx(text):
         return program_of(parse_ptx(text, f"{name or 'kernel'}.ptx"), name)
-    return program(_lowered(parse(text)), name)
+    return program(lowered(parse(text)), name)
 
 
 def launch(
@@ -102,40 +102,13 @@ def launch(
     """Runs a kernel with a value for each of its parameters. `dims`: threads of a block. `parts`: what its dynamic
     shared memory holds. `cluster`: the blocks of one, if the kernel does not say. The arrays in memory get what it
     wrote, also if it fails. Raises a Finding or UsageError."""
-    registers = list(made.constants)
-    for register, value in zip(made.parameters, values, strict=True):
-        registers[register] = value
-    if not 1 <= dims[0] * dims[1] * dims[2] <= MAX_THREADS or min(*dims, *grid) < 1:
-        raise UsageError(
-            f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {MAX_THREADS} threads: threads=128"
-        )
-    check_grid(made.name, grid)
-    total = made.shared_bytes + shared_bytes
-    if total > MAX_SHARED:
-        raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {MAX_SHARED}")
+    one = Launching(made, values, grid, dims, shared_bytes, parts, cluster)
     conflicts, steps = banks.Counter(), 0
-    named = [(made.shared_bytes + start, size, said) for start, size, said in parts]
-    size = made.cluster or cluster
-    if min(size) < 1 or any(count % each for count, each in zip(grid, size, strict=True)):
-        raise UsageError(f"{made.name}: a grid of {grid} blocks has no clusters of {size}", hint="a multiple of it")
-    firsts, within = _places(grid, size), _places(size)
-    warps = len(within) * -(-math.prod(dims) // WARP)
-    clocks, waiting = Clocks(warps * len(firsts)) if resident else None, list[Block]()
+    clocks, waiting = Clocks(one.warps) if resident else None, list[Block]()
     try:
-        for number, first in enumerate(firsts):
-            together = Cluster(size, warps, clocks, number * warps if resident else 0)
-            for x, y, z in within:
-                place = first[0] + x, first[1] + y, first[2] + z
-                of = f" of block {place}" if len(within) > 1 or resident else ""
-                parts_ = [(start, count, said + of) for start, count, said in named]
-                data = np.zeros(total, np.uint8)
-                shared = Region(f"shared memory{of}", SHARED_BASE, data, Shadow(total), ready=False, parts=parts_)
-                block = Block(made.name, made.steps, place, grid, dims, memory, shared, conflicts, together)
-                block.warps = [_warp(block, n, registers, made) for n in range(-(-block.threads // WARP))]
-                for warp in block.warps if of else ():
-                    together.clocks.names[warp.agent_number] += of
-            waiting += together.blocks
-            if resident and number + 1 < len(firsts):
+        for number in range(one.clusters):
+            waiting += one.blocks(number, memory, conflicts, clocks)
+            if resident and number + 1 < one.clusters:
                 continue
             steps += run_cluster(waiting)
             waiting = []
@@ -143,7 +116,84 @@ def launch(
                 region.new_block()
     finally:
         memory.write_back()
-    return Report(made.name, len(firsts) * len(within), steps, conflicts.rows)
+    return Report(made.name, math.prod(grid), steps, conflicts.rows)
+
+
+@dataclass(frozen=True)
+class Launching:
+    """A kernel with a value for each of its parameters, and the blocks that run it: see `launch`. Raises UsageError."""
+
+    made: Program
+    values: Sequence[Any]
+    grid: tuple[int, int, int]
+    dims: tuple[int, int, int]
+    shared_bytes: int
+    parts: Sequence[SharedPart] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+    def __post_init__(self) -> None:
+        made, dims, grid = self.made, self.dims, self.grid
+        if not 1 <= dims[0] * dims[1] * dims[2] <= MAX_THREADS or min(*dims, *grid) < 1:
+            raise UsageError(
+                f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {MAX_THREADS} threads: threads=128"
+            )
+        check_grid(made.name, grid)
+        if self.total > MAX_SHARED:
+            raise UsageError(f"{made.name}: {self.total} bytes of shared memory, and a block has at most {MAX_SHARED}")
+        if min(self.size) < 1 or any(count % each for count, each in zip(grid, self.size, strict=True)):
+            raise UsageError(
+                f"{made.name}: a grid of {grid} blocks has no clusters of {self.size}", hint="a multiple of it"
+            )
+
+    @property
+    def total(self) -> int:
+        """Bytes of a block's shared memory."""
+        return self.made.shared_bytes + self.shared_bytes
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Of a cluster."""
+        return self.made.cluster or self.cluster
+
+    @property
+    def clusters(self) -> int:
+        return math.prod(self.grid) // math.prod(self.size)
+
+    @property
+    def warps(self) -> int:
+        """Of all blocks."""
+        return math.prod(self.grid) * -(-math.prod(self.dims) // WARP)
+
+    @functools.cached_property
+    def registers(self) -> list[Any]:
+        made = list(self.made.constants)
+        for register, value in zip(self.made.parameters, self.values, strict=True):
+            made[register] = value
+        return made
+
+    def blocks(
+        self, number: int, memory: GlobalMemory, conflicts: banks.Counter, clocks: Clocks | None = None, first: int = 0,
+        of_rank: str = "",
+    ) -> list[Block]:  # fmt: skip
+        """The blocks of a cluster. `clocks`: of all blocks that run at the same time, if these are more than its own;
+        `first` warps are before this launch's. `of_rank`: whose launch it is, in words."""
+        made, within, total = self.made, _places(self.size), self.total
+        warps = self.warps // self.clusters
+        together = Cluster(self.size, warps, clocks, first + number * warps if clocks else 0)
+        x0, y0, z0 = _places(self.grid, self.size)[number]
+        for x, y, z in within:
+            place = x0 + x, y0 + y, z0 + z
+            of = f" of block {place}{of_rank}" if len(within) > 1 or clocks else ""
+            parts = [(made.shared_bytes + start, count, said + of) for start, count, said in self.parts]
+            shared = Region(
+                f"shared memory{of}", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=parts
+            )
+            name = made.name + of_rank
+            block = Block(name, made.steps, place, self.grid, self.dims, memory, shared, conflicts, together)
+            block.warps = [_warp(block, n, self.registers, made) for n in range(-(-block.threads // WARP))]
+            for warp in block.warps if of else ():
+                together.clocks.names[warp.agent_number] += of
+        return together.blocks
 
 
 def _places(grid: tuple[int, int, int], steps: tuple[int, int, int] = (1, 1, 1)) -> list[tuple[int, int, int]]:
@@ -164,7 +214,7 @@ def _three(sizes: Grid) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _lowered(kernel: Kernel | ModuleOp) -> ModuleOp:
+def lowered(kernel: Kernel | ModuleOp) -> ModuleOp:
     """The module before its instructions become text."""
     made = (kernel.module if isinstance(kernel, Kernel) else kernel).clone()
     for name in LEVEL:

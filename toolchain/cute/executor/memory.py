@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .clocks import Clock
 from .shadow import Shadow
 
 SHARED_BASE = 1024  # the first address of shared memory: a null pointer points to none
@@ -24,7 +25,8 @@ class Region:
     """Bytes at consecutive addresses. `inside`: those that belong to the tensor, or None for all. `ready`: they are
     written before the launch. `pitches`: the bytes of a step along each dimension of the array. `parts`: what shared
     memory holds, by first byte. `writers`, `readers`, `reducers`: the last blocks at each byte, or
-    SEVERAL. `words`: the bytes that this launch uses as words."""
+    SEVERAL. `words`: the bytes that this launch uses as words. `shared`: among ranks; `changed`: by an earlier launch.
+    `flags`: the counts that began at a byte, in their order, and what those know who have seen one."""
 
     name: str
     base: int
@@ -39,6 +41,9 @@ class Region:
     readers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     reducers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     words: NDArray[np.bool_] = field(init=False)
+    shared: bool = False
+    changed: bool = False
+    flags: dict[int, list[tuple[int, Clock]]] = field(default_factory=dict[int, list[tuple[int, Clock]]])
 
     def __post_init__(self) -> None:
         self.words = np.zeros(len(self.data), np.bool_)
@@ -59,6 +64,23 @@ class Region:
     def new_block(self) -> None:
         """No thread of the next block has touched it."""
         self.shadow = Shadow(len(self.data))
+
+    @property
+    def is_changed(self) -> bool:
+        """True if a launch has written to it."""
+        blocks = (self.writers, self.reducers)
+        return self.changed or self.shared or bool(self.words.any()) or any((by != NO_BLOCK).any() for by in blocks)
+
+    def new_launch(self) -> None:
+        """Nor one of the next launch, which begins when this one has ended; memory of several ranks outlives both."""
+        self.changed = self.is_changed
+        self.words.fill(False)
+        if self.shared:
+            self.shadow.age()
+        else:
+            self.new_block()
+            for blocks in (self.writers, self.readers, self.reducers):
+                blocks.fill(NO_BLOCK)
 
 
 def _pitches(array: NDArray[Any], unit: int) -> tuple[int, ...]:
@@ -97,13 +119,17 @@ class GlobalMemory:
         self.bases = np.array([region.base for region in self.regions], np.int64)
         return made
 
+    def share(self, region: Region) -> None:
+        """Several ranks write to it, ordered by flags: what the clocks say of blocks holds for them."""
+        if region.shared:
+            return
+        region.shared = True
+        region.writers = region.readers = region.reducers = np.zeros(0, np.int32)
+
     def write_back(self) -> None:
         """The arrays get what the launch has written."""
         for region in self.regions:
-            written = (
-                any((blocks != NO_BLOCK).any() for blocks in (region.writers, region.reducers)) or region.words.any()
-            )
-            if region.array is not None and region.array.size and written:
+            if region.array is not None and region.array.size and region.is_changed:
                 region.array[...] = elements(region)
 
 

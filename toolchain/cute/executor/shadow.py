@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.int64]  # numbers of bytes
 NOBODY = -1
+EARLIER = -1  # the step of what an earlier launch did
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class Shadow:
         self.lane: NDArray[np.int8] = np.full(size, NOBODY, np.int8)
         self.epoch: NDArray[np.int32] = np.zeros(size, np.int32)
         self.reads: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}  # times and steps by agent
+
+    def age(self) -> None:
+        """What was done so far was done by an earlier launch, whose steps are of no interest."""
+        self.step.fill(EARLIER)
+        for _, steps in self.reads.values():
+            steps.fill(EARLIER)
 
     def first_unwritten(self, where: Bytes) -> int | None:
         """The index of the first byte that nobody has written."""

@@ -9,7 +9,7 @@ from ...errors import UsageError
 from ..atoms import find
 from ..atoms.copy_atom import TMA_REDUCTIONS
 from ..atoms.mma import MmaAtom
-from . import words
+from . import flags, words
 from .row import ArchOp, Asm, PtxForm, braces, fixed
 
 HOPPER = ("sm_90a",)
@@ -319,4 +319,5 @@ ROWS: dict[str, PtxForm] = {
         fixed("griddepcontrol.launch_dependents;"), "Lets the launch behind this one begin.", since=90
     ),
     **words.ROWS,
+    **flags.ROWS,
 }  # fmt: skip

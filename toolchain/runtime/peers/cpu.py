@@ -16,13 +16,14 @@ from ..cpu import CpuExecutor, Step, interpreted
 
 if TYPE_CHECKING:
     from ...contract.entry import EntrySpec
+    from ...cute.executor.entry import EntryLaunch
     from ...tileir.interpreter import Around, Launch
 
 
 class Collective:
     """A launch that needs those of all other ranks."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch | EntryLaunch) -> None:
         self.launch = launch
 
     def __call__(self) -> None:
@@ -62,7 +63,14 @@ class Turns:
             raise LaunchError(
                 f"the ranks do not launch the same collective: {each}", hint=f"all {len(symbols)} on every rank"
             )
-        interpreter.launch_together(launches, self._sanitize)
+        if by_threads := [launch for launch in launches if not isinstance(launch, interpreter.Launch)]:
+            from ...cute.executor.entry import launch_together
+
+            launch_together(by_threads)
+        else:
+            interpreter.launch_together(
+                [each for each in launches if isinstance(each, interpreter.Launch)], self._sanitize
+            )
         return True
 
     def check_done(self, rank: int) -> None:
@@ -101,6 +109,9 @@ class CpuRank(CpuExecutor):
             if param.role == "output":
                 after.append(before[-1])
         return Collective(replace(launch, before=before, after=after))
+
+    def step_of_threads(self, launch: EntryLaunch) -> Step:
+        return Collective(launch) if launch.spec.op_spec.peers else super().step_of_threads(launch)
 
     def submit(self, buffers: Sequence[DeviceBuffer], step: Step) -> None:
         if self._capturing is not None:

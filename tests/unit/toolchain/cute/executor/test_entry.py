@@ -16,7 +16,7 @@ from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import ptx
 from toolchain.contract.entry import EntrySpec
 from toolchain.cute.executor import Finding, Misaligned, OutOfBounds
-from toolchain.cute.executor.entry import launch_entry
+from toolchain.cute.executor.entry import EntryLaunch
 from toolchain.errors import NotInterpretable
 from toolchain.runtime import Launcher
 from toolchain.runtime.cpu import CpuExecutor
@@ -51,7 +51,7 @@ CASE = Case("gelu", {"M": 3, "N": 7}, "small")
 
 def launched(text: str, spec: EntrySpec = SPEC, x: Any = X) -> np.ndarray[Any, Any]:
     out = np.zeros(x.shape, x.dtype)
-    launch_entry(text, spec, FORM, {"x": x, "out": out}, {}, (len(x), 1, 1))
+    EntryLaunch(text, spec, FORM, {"x": x, "out": out}, {}, (len(x), 1, 1)).run()
     return out
 
 

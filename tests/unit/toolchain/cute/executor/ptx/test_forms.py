@@ -19,7 +19,9 @@ SEVERAL = {
     "wgmma.after", "cluster.rank", "cluster.size", "registers", "clock", "prefetch", "unpack.pair", "convert.quad",
     "unpack.quad", "permute", "copy.load_once",
 }  # fmt: skip
-WORDS = {name for name in ARCH if name.startswith("word.")}  # a GPU's loops and additions, which only the IR names
+WORDS = {
+    name for name in ARCH if name.startswith(("word.", "flag."))
+}  # a GPU's loops and additions, which only the IR names
 # The same text as another operation's, or as one of nvvm.
 ALIASES = {
     "cluster.arrive": "nvvm.cluster.arrive",
