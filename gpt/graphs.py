@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,10 +117,11 @@ class Decode:
 
     def __init__(self, model: GPT, cache: KVCache, *, graph: bool = True) -> None:
         self.model, self.cache = model, cache
-        self._work = model.new_workspace(cache.batch, 1)
+        self._chosen = model.new_chosen(cache)
+        self._work = replace(model.new_workspace(cache.batch, 1), tokens=self._chosen.tokens)
         out = model.new_logits(cache.batch)
-        self.logits, self.tokens = model.visible(out), self._work.tokens
-        launch, self._largest = model.choosing_launches(self._work, cache, out)
+        self.logits, self.tokens = model.visible(out), self._chosen.tokens
+        launch = model.choosing_launches(self._work, cache, out, self._chosen)
         self._run = ready(model, launch, graph=graph)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
@@ -139,8 +140,9 @@ class Decode:
     def likeliest(self) -> NDArray[np.int32]:
         """The likeliest token (B,) after the last step, which the next one appends. Raises ConformanceError if one of
         the logits is NaN or positive infinity: then the largest of its part, which the device keeps, is so too."""
-        self.model.check_step(self._largest)
-        return self.tokens.numpy()
+        largest, tokens = self._chosen.read()
+        self.model.check_step(largest)
+        return tokens
 
     def run(self) -> None:
         """Starts one step. Raises UsageError if the cache is full."""

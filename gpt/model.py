@@ -23,6 +23,7 @@ from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.layout import dtype_name
 
 from .arena import Arena
+from .chosen import Chosen
 from .config import VOCABULARY_STEP, GPTConfig
 from .families import SHARED, parts_of
 from .kv_cache import Cached, CachedF8, KVCache, check_kind
@@ -168,36 +169,38 @@ class GPT:
 
     def step_launches(self, work: Workspace, cache: KVCache, out: DeviceBuffer) -> Callable[[], None]:
         """What launches a decoding step, as `Passes.decode` or as one launch."""
-        return self._step(work, cache, out)[0]
+        if self.takes_one_launch(cache):
+            return self._one_step(work, cache, out, self.new_chosen(cache).parts)
+        return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out)
 
     def choosing_launches(
-        self, work: Workspace, cache: KVCache, out: DeviceBuffer
-    ) -> tuple[Callable[[], None], DeviceBuffer]:
-        """What launches a decoding step and the choice of the next token, and what holds the largest logit of each part
-        of a row (B, Z)."""
-        step, parts = self._step(work, cache, out)
-        place = {"tokens": work.tokens, "positions": work.positions}
-        if parts is None:
-            parts = self.new_parts(cache.batch)
-            choose = partial(self.passes.next_token, self.visible(out), parts, **place)
+        self, work: Workspace, cache: KVCache, out: DeviceBuffer, chosen: Chosen
+    ) -> Callable[[], None]:  # fmt: skip
+        """What launches a decoding step and the choice of the next token, which is then in `chosen` and in `work`."""
+        parts, place = chosen.parts, {"tokens": work.tokens, "positions": work.positions}
+        if self.takes_one_launch(cache):
+            step, choose = self._one_step(work, cache, out, parts), partial(self.passes.choose, parts, **place)
         else:
-            choose = partial(self.passes.choose, parts, **place)
+            step = self.step_launches(work, cache, out)
+            choose = partial(self.passes.next_token, self.visible(out), parts, **place)
 
         def both() -> None:
             step()
             choose()
 
-        return both, parts[0]
+        return both
 
-    def _step(self, work: Workspace, cache: KVCache, out: DeviceBuffer) -> tuple[Callable[[], None], Parts | None]:
-        """What launches a step, and the largest of each part of its logits, if it finds them."""
-        if not self.takes_one_launch(cache):
-            return partial(self.passes.decode, work, cache.layer, cache.batch, self.new_spans(cache), out), None
+    def new_chosen(self, cache: KVCache) -> Chosen:
+        """Room for what the steps over a cache choose."""
+        if self._share is not None:
+            return Chosen(self.executor.empty((cache.batch,), "i32"), *self.new_parts(cache.batch))
+        parts = self.executor.sms if self.takes_one_launch(cache) else cdiv(len(self.visible_tokens), PART)
+        return Chosen.new(self.executor, cache.batch, parts)
+
+    def _one_step(self, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts) -> Callable[[], None]:
         if self._one_launch is None:
             self._one_launch = OneLaunch(self._step_op, self.config, self.weights, self.executor, self.vocabulary)
-        shape = (1, self.executor.sms)
-        parts = self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
-        return partial(self._one_launch, self.launcher, work, cache, out, parts), parts
+        return partial(self._one_launch, self.launcher, work, cache, out, parts)
 
     @property
     def _step_op(self) -> str:
@@ -218,14 +221,14 @@ class GPT:
             return False
         return launcher.has(op, self.dtype, dims(op, config, self.vocabulary, cache.positions, self.executor.sms))
 
-    def check_step(self, largest: DeviceBuffer) -> None:
+    def check_step(self, largest: NDArray[Any]) -> None:
         """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity."""
-        late = self._one_launch.ran_out if self._one_launch else ""
-        if late and np.isnan(largest.numpy()).any():
+        late = self._one_launch.ran_out if self._one_launch and np.isnan(largest).any() else ""
+        if late:
             raise ConformanceError(
                 f"a block of the step waited too long for {late}", hint="does something else run on this GPU?"
             )
-        check_finite(largest.numpy())
+        check_finite(largest)
 
     def step_by_step(self, tokens: Tokens) -> NDArray[np.float32]:
         """Logits (B, T, V) after each of tokens (B, T), which come one by one, through a cache, as a text is

@@ -123,7 +123,7 @@ def test_a_wait_that_ran_out_is_named() -> None:
     steps.reset(TOKENS[:1, 5])
     steps.run()
     steps.likeliest()
-    one, largest = model._one_launch, steps._largest  # pyright: ignore[reportPrivateUsage]
+    one, largest = model._one_launch, steps._chosen.largest  # pyright: ignore[reportPrivateUsage]
     assert one is not None and not one.ran_out
     largest.fill(np.nan)
     with pytest.raises(ConformanceError, match="logits hold NaN"):
