@@ -220,6 +220,9 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "swiglu"
                 | "matmul_reduce_scatter"
                 | "all_gather_matmul"
+                | "linear_to_ranks"
+                | "rms_linear_of_ranks"
+                | "rms_linear_gelu_of_ranks"
                 | "rms_swiglu"
             ),
             ("weight" | "gate" | "up"),
@@ -228,6 +231,11 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "squares"):
             values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # sums over K elements of about 1, in Z parts
             values[:, 0] *= 4e-6  # the first row of x is small, see below
+        case (("rms_linear_of_ranks" | "rms_linear_gelu_of_ranks"), "squares"):
+            values = np.abs(values) * case.dims["K"] / case.dims["Z"]
+            values[:, :, 0] *= 4e-6  # as of one rank
+        case (("rms_linear_of_ranks" | "rms_linear_gelu_of_ranks"), "x"):
+            values[:, 0] *= 2e-3
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "decode_step", ("qkv" | "proj" | "fc" | "out"):

@@ -24,8 +24,10 @@ from . import (
 from .decode import step
 from .decode.plan import RANKS, Step
 from .epilogues import EPILOGUES, Epilogue
+from .gather import GATHERED
 from .rms import RMS
 from .scaled import SCALED
+from .scatter import SCATTERED
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
 
@@ -75,6 +77,20 @@ def _layernorm(spec: EntrySpec, *, whole: bool = False) -> TracedKernel:
     return TracedKernel(layernorm.layernorm(spec.dtype, rows, spec.symbol))
 
 
+def _of_ranks(spec: EntrySpec) -> TracedKernel:
+    c = spec.constants
+    known = {**SCATTERED, **GATHERED}
+    if spec.op not in known:
+        raise UsageError(f"{spec.op} is no product of several ranks", hint=f"one of {', '.join(known)}")
+    epilogue, scheme = known[spec.op]
+    tiles = linear_sm90.Tiles(
+        c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), registers=c.get("REGISTERS", 232),
+        summed=c.get("SUMMED", 0),
+    )  # fmt: skip
+    kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue, scheme)
+    return TracedKernel(kernel, "sm_90a", tuple(scheme.maps(tiles, epilogue)))
+
+
 def _attention_mma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = attention_mma.Tiles(c["D"], c["BT"] // 16, c["BS"], aligned=bool(spec.aligned))
@@ -121,6 +137,7 @@ def _epilogue(spec: EntrySpec) -> Epilogue:
 KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "mma_sync": _mma_sync,
     "wgmma": _wgmma,
+    "wgmma_of_ranks": _of_ranks,
     "decode_step": _decode_step,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,

@@ -190,7 +190,7 @@ class Epilogue:
     @property
     def weight_has_columns(self) -> bool:
         """True if the weight is (N, K), so that each of its rows makes a column of the product."""
-        return self._param("x").dims[1] == self._param("weight").dims[1]
+        return self._param("x").dims[-1] == self._param("weight").dims[-1]
 
     def dtype(self, name: str, dtype: str) -> str:
         """That of a parameter, for an entry of `dtype`."""
@@ -254,7 +254,11 @@ def _stored(param: Param, dtype: str) -> str:
 def _parameter(param: Param, dtype: str, multiple: int) -> cute.Parameter:
     if param.dims:
         stored = _stored(param, dtype)
+        if stored == "i32":  # flags, which lie as they come
+            multiple = 1
         return cute.Array(stored, rank=len(param.dims), multiple=multiple, align=multiple * cute.BITS[stored] // 8)
+    if param.dtype == "i32":
+        return cute.Number32()
     if param.dtype != "f32":
         raise UsageError(f"a scalar of {param.dtype}, {param.name}, is no parameter of a kernel here")
     return cute.Float32()

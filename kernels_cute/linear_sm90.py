@@ -22,6 +22,8 @@ It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and
     run(linear("bf16", tiles), (x, weight, bias, out, *maps_), grid=1)
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolchain.contract.artifact import TensorMap
@@ -31,12 +33,12 @@ from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
-from .epilogues import PLAIN, Epilogue
-from .linear import ROW, walked
+from .epilogues import PLAIN, Epilogue, Operands
+from .linear import ROW
 from .store_sm90 import Part, Store, StoreOver
 from .tiles_sm90 import ATOM, BYTES, REGISTERS, SWIZZLE, WARPGROUP, Tiles
+from .walk_sm90 import GROUP, Walk
 
-GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
 TURN = 3  # the number of the first of two barriers of the block, behind those of the store
 
 
@@ -50,31 +52,51 @@ def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
     return (*made, TensorMap("residual", (tiles.m, ROW), BYTES)) if epilogue.adds_residual else made
 
 
+def store_of(dtype: str, t: Tiles, maps: Sequence[Any], walk: Walk, operands: Operands) -> Store:
+    """How the tiles of one GPU leave registers."""
+    del walk
+    return (StoreOver if "residual" in operands else Store)(dtype, t, *maps)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What kernels of one GPU and of several do in ways of their own: the tensor maps, which tiles a block computes,
+    and how these leave registers."""
+
+    maps: Callable[[Tiles, Epilogue], Sequence[TensorMap]] = maps
+    walk: type[Walk] = Walk
+    store: Callable[[str, Tiles, Sequence[Any], Any, Operands], Store] = store_of
+
+
 def linear(
-    dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_sm90", epilogue: Epilogue = PLAIN
-) -> cute.Kernel:
+    dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_sm90", epilogue: Epilogue = PLAIN,
+    scheme: Scheme | None = None,
+) -> cute.Kernel:  # fmt: skip
     """The kernel of an epilogue's op with x (M, K), weight (K, N) and out (M, N), all of one 16-bit dtype, with sums in
     f32. K and N are multiples of 8. If the op has x and the weight in 8 bits, `dtype` is that of out, and K is a
     multiple of 16.
 
     Behind the op's parameters it takes the tensor maps that `maps` describes.
     """
-    t = tiles or Tiles()
+    t, scheme = tiles or Tiles(), scheme or Scheme()
     given = epilogue.dtype("x", dtype)
     if t.width != epilogue.width(dtype):
         raise UsageError(f"{t} is no tile of {given}", hint=f"width={epilogue.width(dtype)}")
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k{32 // t.width}.f32.{given}"), (t.groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
-    parts, summed, count = t.n // ROW, t.summed or t.n, len(maps(t, epilogue))
+    parts, summed, count = t.n // ROW, t.summed or t.n, len(scheme.maps(t, epilogue))
     parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * count)
 
     @cute.kernel(*parameters, threads=t.threads, name=name, cluster=(t.blocks, 1, 1))
     def kernel(*arguments: Any) -> None:
         operands, (x_map, weight_map, *store_maps) = epilogue.operands(arguments), arguments[-count:]
-        (m, n), k, extent = operands["out"].shape, operands["x"].shape[1], epilogue.shape(operands)
+        k, extent = operands["x"].shape[-1], epilogue.shape(operands)
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
         rank = block % t.blocks if t.paired else 0
+        if t.paired:
+            block, blocks = block // 2, blocks // 2  # clusters walk pairs of tiles as blocks walk tiles
+        walk = scheme.walk(t, operands, block, blocks, rank)
         sx = cute.shared_tensor(given, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
         if columns:
             sw = cute.shared_tensor(given, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
@@ -82,7 +104,7 @@ def linear(
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, t.groups * t.blocks)
-        store = (StoreOver if epilogue.adds_residual else Store)(operands["out"].dtype, t, *store_maps)
+        store = scheme.store(operands["out"].dtype, t, store_maps, walk, operands)
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
@@ -90,21 +112,14 @@ def linear(
             arch.instruction("mbarrier.init_fence")
         if t.paired:
             arch.sync_cluster()
-            block, blocks = block // 2, blocks // 2  # clusters walk pairs of tiles as blocks walk tiles
         else:
             arch.sync_threads()
-        down, across = cute.ceil_div(m, t.m * t.blocks), cute.ceil_div(n, t.n)
-        turns = cute.ceil_div(down * across - block, blocks)  # tiles of this block
-        steps = cute.ceil_div(k, t.k)
-
-        def tile_of(turn: Any) -> tuple[Any, Any]:
-            row, column = walked(block + turn * blocks, down, across, GROUP // t.blocks)
-            return (row * 2 + rank if t.paired else row), column
+        turns, steps = walk.turns, cute.ceil_div(k, t.k)
 
         def fetch_weight() -> None:
             """Fetches into the L2 cache what the block multiplies first; blocks of one column share the steps."""
-            row, column = tile_of(0)
-            together = down.minimum(GROUP)
+            row, column = walk.tile(0)
+            together = walk.down.minimum(GROUP)
             for step in cute.range_(row % together, steps, together):
                 for part in range(1 if columns else t.n // ROW):
                     at = (step * t.k, column * t.n) if columns else (column * t.n + part * ROW, step * t.k)
@@ -125,8 +140,10 @@ def linear(
         with cute.when(cute.less(thread, WARPGROUP)):
             arch.instruction("set_registers", atom="dec", n=REGISTERS - 2 * t.registers)
             with cute.when(cute.same(thread, 0)):
+                walk.start()
                 for turn in cute.range_(turns):
-                    row, column = tile_of(turn)
+                    row, column = walk.tile(turn)
+                    walk.begin(row)
                     for step in cute.range_(steps):
                         fill = turn * steps + step  # of the ring, counted over all tiles
                         stage = fill % t.stages
@@ -135,7 +152,7 @@ def linear(
                         signal = full.at(stage)
                         at_k = step * t.k
                         x_stage = cute.address(sx[None, None, stage])
-                        arch.instruction("copy.tma_load", x_stage, x_map, signal, at_k, row * t.m)
+                        walk.load(x_stage, x_map, signal, at_k, row)
                         if columns:
                             half = cute.address(cute.local_tile(sw[None, None, stage], (height, t.k), (rank, 0)))
                             at_n = column * t.n + rank * height
@@ -146,7 +163,7 @@ def linear(
                             at_n = column * t.n + part * ROW
                             arch.instruction(load_weight, half, weight_map, signal, *mask, at_n, at_k + rank * depth)
 
-            store.load(thread, tile_of, turns)
+            store.load(thread, walk.tile, turns)
 
         with cute.when(cute.less(WARPGROUP - 1, thread)):
             arch.instruction("set_registers", atom="inc", n=t.registers)
@@ -156,6 +173,7 @@ def linear(
             sums = cute.make_fragment(_by_parts(t), "f32")
             total = cute.make_fragment(_by_parts(t), "f32") if t.run else sums
             first = cute.same(lane, 0)
+            store.start(consumer, first)
 
             def multiply(at: Any, *added: Any) -> None:
                 full.wait(at)
@@ -198,7 +216,8 @@ def linear(
                 with cute.when(cute.same(consumer, 1)):
                     pass_on(0)
             for turn in cute.range_(consumer, turns, t.consumers) if t.apart else cute.range_(turns):
-                row, column = tile_of(turn)
+                row, column = walk.tile(turn)
+                store.before(row, first)
                 begin = turn * steps
                 if t.apart:
                     arch.instruction("barrier", TURN + consumer, n=2 * WARPGROUP)
@@ -217,14 +236,14 @@ def linear(
                 if not t.run:
                     done(begin + steps - 1, 0)
                     cute.hold(sums)
+                known = store.knows(of_tile[0], known)
                 for part in of_tile:
                     place = store.place(part, extent)
                     store(epilogue(total[(None, None, (None, part.part)), None, None], place, known), part)
                     if epilogue.last and (part.part + 1) * ROW % summed == 0:
                         epilogue.last(place, known, (part.at[1] + 1) * ROW // summed - 1)
                     store.end(part)
-            with cute.when(first):  # shared memory goes when the block ends
-                arch.instruction("copy.bulk_wait_group_all", n=0)
+            store.finish(consumer, first)
         if t.paired:
             arch.sync_cluster()  # the other block may still write here, and arrive
 

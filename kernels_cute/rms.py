@@ -18,13 +18,13 @@ INVERSES, SUMS = "inverses", "row_sums"  # operands that a tile adds: of each of
 def read_inverses(place: Place, operands: Operands) -> Operands:
     """1 / sqrt(sum of squares over their Z parts / K + eps) of each of the thread's rows. The threads of a quad read
     the parts in turns."""
-    squares, k = operands["squares"], cute.scalar(operands["x"].shape[1], "i32").to("f32")
+    squares, k = operands["squares"], cute.scalar(operands["x"].shape[-1], "i32").to("f32")
     sums = _zeros(max(place.row_numbers) + 1)
     for z in cute.range_(place.thread % QUAD, squares.shape[0], QUAD):
         for i, value in enumerate(place.rows(_part(squares, z))):
             sums[i] = sums[i] + value
     share = Scalar(arch.instruction("reciprocal", k, results=[k.type])[0])
-    means = [value * share + operands["eps"] for value in _over_quad(sums)]
+    means = [value * share + operands["eps"] for value in over_quad(sums)]
     inverses = [Scalar(arch.instruction("rsqrt", mean, results=[mean.type])[0]) for mean in means]
     return {**operands, INVERSES: inverses}
 
@@ -51,7 +51,7 @@ def sum_squares(values: Values, place: Place, operands: Operands) -> Values:
 def write_squares(place: Place, operands: Operands, z: Any) -> None:
     """squares[z] of the tile's rows; the sums are 0 again."""
     squares, sums = operands["squares"], operands[SUMS]
-    values = _over_quad(sums)
+    values = over_quad(sums)
     cute.fill(sums, 0.0)
     with cute.when(cute.both(cute.same(place.thread % QUAD, 0), cute.less(z, squares.shape[0]))):
         place.write_rows(values, _part(squares, z))
@@ -68,7 +68,7 @@ def _zeros(count: int) -> TensorValue:
     return made
 
 
-def _over_quad(sums: TensorValue) -> Values:
+def over_quad(sums: TensorValue) -> Values:
     """The sums over the threads of a quad, in each of them."""
     values = [sums[i] for i in range(cute.size(sums.layout))]
     for lanes in (1, 2):

@@ -18,7 +18,7 @@ from toolchain.cute.dsl.values import TensorValue
 from toolchain.cute.layout import Layout, size
 from toolchain.errors import UsageError
 
-from .epilogues import Place, Values
+from .epilogues import Operands, Place, Values
 from .linear import ROW
 from .tiles_sm90 import ATOM, SWIZZLE, WARPGROUP, Tiles
 
@@ -65,6 +65,23 @@ class Store:
 
     def load(self, thread: Any, tile_of: Callable[[Any], At], turns: Any) -> None:
         """What threads of the first warpgroup do beside its first thread."""
+
+    def start(self, consumer: Any, first: Any) -> None:
+        """What a warpgroup does before its first tile. `consumer`, `first`: as a Part has them."""
+
+    def before(self, row: Any, first: Any) -> None:
+        """What a warpgroup does before the product of a tile in a row of tiles."""
+
+    def knows(self, p: Part, operands: Operands) -> Operands:
+        """The operands, and what else the epilogue is to know of a tile."""
+        del p
+        return operands
+
+    def finish(self, consumer: Any, first: Any) -> None:
+        """Behind a warpgroup's last tile: shared memory goes when the block ends."""
+        del consumer
+        with cute.when(first):
+            arch.instruction("copy.bulk_wait_group_all", n=0)
 
     def place(self, p: Part, shape: At) -> Place:
         """Where the part's sums lie in the output."""
@@ -136,16 +153,24 @@ class StoreOver(Store):
         for ring in range(t.rings):
             full, free = self.full.of(ring), self.free.of(ring)
             with cute.when(cute.same(thread, (ring + 1) * WARP)):
+                self.start_loading()
                 for turn in cute.range_(ring, turns, t.rings):
                     row, column = tile_of(turn)
                     for part in range(parts):
                         number = turn // t.rings * parts + part
                         stage = number % t.parts
                         free.wait(number, free=True)
-                        full.expect(number, t.part_bytes)
-                        target = cute.address(self.tiles[None, None, ring * t.parts + stage])
-                        at_n, at_m = column * t.n + part * ROW, row * t.m
-                        arch.instruction("copy.tma_load", target, self.residual_map, full.at(stage), at_n, at_m)
+                        self.bring(full, number, ring * t.parts + stage, column * t.n + part * ROW, row)
+
+    def start_loading(self) -> None:
+        """Before a ring's first part, for the thread that loads it."""
+
+    def bring(self, full: Barriers, number: Any, buffer: Any, column: Any, row: Any) -> None:
+        """For one thread: begins to load a part of a row of tiles into its place in shared memory."""
+        full.expect(number, self.t.part_bytes)
+        target = cute.address(self.tiles[None, None, buffer])
+        signal = full.at(number % self.t.parts)
+        arch.instruction("copy.tma_load", target, self.residual_map, signal, column, row * self.t.m)
 
     def place(self, p: Part, shape: At) -> Place:
         return _Brought(self.mma, (self.t.m, ROW), p.at, shape, p.worker, brought=lambda: self._residual(p))
@@ -174,13 +199,21 @@ class StoreOver(Store):
 
     def _residual(self, p: Part) -> Values:
         """What a thread has of the residual, as f32 in the order of its sums."""
+        self.arrived(p)
+        return self.read(p, self.tile(p))
+
+    def arrived(self, p: Part) -> None:
+        """Waits until a part has come."""
         if self.lag and not self.t.apart and p.part == 0:
             with cute.when(cute.both(p.first, cute.less(0, p.number))):  # the last part of the tile before
                 arch.instruction("copy.bulk_wait_group", n=0)
                 self.free.of(0).arrive(p.number - 1)
         self.full.of(self._ring(p)).wait(p.number)
+
+    def read(self, p: Part, tile: TensorValue) -> Values:
+        """What a thread has of a part in shared memory, as f32 in the order of its sums."""
         held = cute.make_fragment(Layout(self.mma.partition("c", Layout((self.t.m, ROW)))[1].shape), self.tiles.dtype)
-        part = cute.partition(self.copy_in, "S", self.tile(p), p.worker)
+        part = cute.partition(self.copy_in, "S", tile, p.worker)
         cute.copy(self.copy_in, part, cute.with_layout(held, self.order("D", self.copy_in, held.layout)))
         return [held[i].to("f32") for i in range(size(held.layout))]
 

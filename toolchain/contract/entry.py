@@ -28,7 +28,7 @@ ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` 
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i8": 1, "i32": 4, "i64": 8}
 PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i8", "i32", "i64")  # of a parameter in ops.toml
 
-CHANNEL = ("flags", "state", "counts", "turns")  # outputs by which the blocks of a collective meet
+CHANNEL = ("flags", "state", "counts", "turns", "ended")  # outputs by which the blocks of a collective meet
 WORK = ("arrived", "gathered")  # outputs that ranks store to each other; nobody reads results there, nor in a channel
 
 OPS = Path(__file__).parent / "ops.toml"

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import float64
-from .products import matmul
+from .products import matmul, product
+from .rms_products import rms_linear, rms_linear_gelu
 from .rounding import F32, Array, f32, rounded
 from .rows import residual_layernorm, rmsnorm
 
@@ -68,6 +69,30 @@ def matmul_reduce_scatter(x: Array, weight: Array, rank: int, *, dtype: str) -> 
     """As a framework does it: each rank's product rounded, and their sum."""
     parts = [matmul(piece[rank], part, dtype=dtype) for piece, part in zip(x, weight, strict=True)]
     return all_reduce(np.stack(parts), rank, dtype=dtype)
+
+
+def linear_to_ranks(
+    x: Array, weight: Array, bias: Array, out: Array, squares: Array, rank: int, *, dtype: str
+) -> tuple[Array, F32]:
+    """As matmul_reduce_scatter, of which the sum is added to out in f32."""
+    parts = [rounded(product(rows, part, dtype), dtype) for rows, part in zip(x, weight, strict=True)]
+    count = len(out)
+    pieces = [rows[s * len(rows) // count : (s + 1) * len(rows) // count] for s, rows in enumerate(out)]
+    total = f32(np.concatenate(pieces)) + f32(bias) + _in_order(np.stack(parts))
+    del rank
+    return rounded(total, dtype), f32(float64.parts_of_squares(total, squares.shape[1]))
+
+
+def rms_linear_of_ranks(
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, *, dtype: str
+) -> Array:
+    return rms_linear(x[rank], squares[rank], weight[rank], bias[rank], eps, dtype=dtype)
+
+
+def rms_linear_gelu_of_ranks(
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, *, dtype: str
+) -> Array:
+    return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps, dtype=dtype)
 
 
 def all_gather_matmul(x: Array, weight: Array, rank: int, *, dtype: str) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import F64, Array, f64
+from .rms_products import parts_of_squares, rms_linear, rms_linear_gelu
 from .rows import residual_layernorm, rmsnorm
 from .tokens import next_token
 
@@ -60,6 +61,26 @@ def next_token_of_ranks(
 def matmul_reduce_scatter(x: Array, weight: Array, rank: int) -> F64:
     """x (ranks, R, M, K) and weight (ranks, K, N): those of each rank."""
     return (f64(x[:, rank]) @ f64(weight)).sum(axis=0)  # (M, N)
+
+
+def linear_to_ranks(
+    x: Array, weight: Array, bias: Array, out: Array, squares: Array, rank: int
+) -> tuple[F64, F64]:  # fmt: skip
+    """x (ranks, M, K) and weight (ranks, K, N): those of each rank. out (R, M, N): before, of which each rank's own
+    piece of the rows counts."""
+    del rank
+    pieces = [rows[s * len(rows) // len(out) : (s + 1) * len(rows) // len(out)] for s, rows in enumerate(out)]
+    total = f64(np.concatenate(pieces)) + f64(bias) + (f64(x) @ f64(weight)).sum(axis=0)
+    return total, parts_of_squares(total, squares.shape[1])
+
+
+def rms_linear_of_ranks(x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int) -> F64:
+    """x (R, M, K) and squares (R, Z, M) in each rank's memory; weight (ranks, K, N) and bias (ranks, N) of each."""
+    return rms_linear(x[rank], squares[rank], weight[rank], bias[rank], eps)
+
+
+def rms_linear_gelu_of_ranks(x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int) -> F64:
+    return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps)
 
 
 def all_gather_matmul(x: Array, weight: Array, rank: int) -> F64:

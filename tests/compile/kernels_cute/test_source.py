@@ -9,8 +9,10 @@ import pytest
 from kernels_cute import SOURCE
 from kernels_cute.entries import KERNELS
 from kernels_cute.epilogues import EPILOGUES
+from kernels_cute.gather import GATHERED
 from kernels_cute.rms import RMS
 from kernels_cute.scaled import SCALED
+from kernels_cute.scatter import SCATTERED
 from toolchain.contract.artifact import TensorMap
 from toolchain.contract.entry import EntrySpec, ops
 from toolchain.errors import SourceError
@@ -20,9 +22,10 @@ SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
 
 def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     """But for those that sm_90 alone has entries of: products of 8 bits or that norms are part of, and attention to a
-    cache in 8 bits, which are borrowed elsewhere, and what does several ops' work at once."""
+    cache in 8 bits, which are borrowed elsewhere, products of several ranks, and what does several ops' work at
+    once."""
     at_once = {name for name, op in ops().items() if op.whole}
-    alone = {*SCALED, *RMS, "grouped_decode_attention_f8", *at_once}
+    alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, "grouped_decode_attention_f8", *at_once}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
     assert {op for op, _ in ends} == {*EPILOGUES, *alone, "layernorm", "attention"}
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}

@@ -26,7 +26,7 @@ class Channel:
 
     Where all blocks of a rank wait for all of another, counts[r, s] in rank r's memory says how many blocks of rank s
     have come since the beginning, and turns[b] is to a block what state[b] is. All such launches have `blocks`
-    blocks."""
+    blocks. ended[r, s] says how many warpgroups of rank s have stored their rows to rank r."""
 
     def __init__(
         self, executors: Sequence[Executor], heap: SymmetricHeap, blocks: int, world: World | None = None
@@ -35,12 +35,13 @@ class Channel:
         ranks = len(executors) if world is None else world.ranks
         self._numbers = range(ranks) if world is None else [world.rank]  # of the executors
         self._executors = executors
-        self._flags, self._counts = heap.empty((ranks, blocks), "i32"), heap.empty((ranks,), "i32")
+        self._flags = heap.empty((ranks, blocks), "i32")
+        self._counts, self._ended = heap.empty((ranks,), "i32"), heap.empty((ranks,), "i32")
         self._state = [executor.empty((blocks, 2), "i32") for executor in executors]
         self._turns = [executor.empty((blocks, 2), "i32") for executor in executors]
         for index, (rank, executor) in enumerate(zip(self._numbers, executors, strict=True)):
-            for buffer in (self._flags[index].select(0, rank), self._counts[index].select(0, rank)):
-                buffer.fill(0)
+            for buffers in (self._flags, self._counts, self._ended):
+                buffers[index].select(0, rank).fill(0)
             self._state[index].fill(0)
             self._turns[index].fill(0)
             executor.synchronize()  # a rank may set another one's flag with its first launch
@@ -50,16 +51,20 @@ class Channel:
     @staticmethod
     def nbytes(ranks: int, blocks: int) -> int:
         """What it takes of each rank's heap."""
-        return 4 * ranks * (blocks + 1) + 2 * APART
+        return 4 * ranks * (blocks + 2) + 3 * APART
 
     def arguments(self, index: int, op: OpSpec | None = None) -> dict[str, DeviceBuffer | float]:
-        """What a collective takes of the channel: flags (R, R, B), state (B, 2), and the rank; or, if all blocks wait
-        for all, counts (R, R), turns (B, 2), and the rank. `index`: of the executor. `op`: None for one of the first
-        kind."""
+        """What a collective takes of the channel: flags (R, R, B), state (B, 2), and the rank; if all blocks wait
+        for all, counts (R, R) and turns (B, 2); and where rows are shared out, ended (R, R). `index`: of the executor.
+        `op`: None for one of the first kind."""
         rank = self._numbers[index]
-        if op is not None and any(param.name == "counts" for param in op.params):
-            return {"counts": self._counts[index], "turns": self._turns[index], "rank": rank}
-        return {"flags": self._flags[index], "state": self._state[index], "rank": rank}
+        if op is None:
+            return {"flags": self._flags[index], "state": self._state[index], "rank": rank}
+        known = {
+            "flags": self._flags, "state": self._state, "counts": self._counts, "turns": self._turns,
+            "ended": self._ended,
+        }  # fmt: skip
+        return {"rank": rank, **{p.name: known[p.name][index] for p in op.params if p.name in known}}
 
     def counts(self) -> str:
         """How often the first block of this process's first rank has met those of the others, in words. It is read

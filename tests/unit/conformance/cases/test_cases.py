@@ -10,9 +10,9 @@ from toolchain.contract.entry import ops
 
 
 def test_every_op_has_a_case_the_cpu_runs() -> None:
-    """But for a whole step, of which tests/unit/kernels_cute/decode has smaller ones."""
+    """But for some that do several ops' work at once, of which tests/unit/kernels_cute/decode has smaller ones."""
     whole = {name for name, op in ops().items() if op.whole}
-    assert {case.op for case in CASES if not case.gpu_only} == ops().keys() - whole
+    assert {case.op for case in CASES if not case.gpu_only} | whole == ops().keys()
     assert whole <= {case.op for case in CASES}
 
 
