@@ -4,6 +4,7 @@ theirs (see share.py)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .gpt2 import GPT2
 from .layers import AttendHere
 from .share import NOTHING, Share
 from .shared_layers import SharedLayers
+from .spread import OPS, Spread
 from .workspace import Workspace
 
 EMBEDDING = "wte.weight"
@@ -34,7 +36,8 @@ class SharedGPT2(SharedLayers, GPT2):
     """GPT-2's layers on one rank."""
 
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
-        del rows
+        if (spread := self._share.spread(rows)) is not None:
+            return self._spread(work, spread, attend)
         x, normed, eps = work.x, work.normed, self._config.eps
         self.launch(
             "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights[EMBEDDING],
@@ -50,6 +53,28 @@ class SharedGPT2(SharedLayers, GPT2):
             self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C / R)
             norm = self._named("ln_f" if last else f"h.{layer + 1}.ln_1")
             self._add_up(work, 1, work.hidden, w("mlp.c_proj"), norm)  # x and normed (N, C)
+        return True
+
+    def _spread(self, work: Workspace, spread: Spread, attend: AttendHere) -> bool:
+        """The same where each rank has a piece of the rows, too (see spread.py)."""
+        rank, eps, weights = self._share.rank, self._config.eps, self._weights
+        x = spread.stream.select(0, rank)  # (N, C)
+        to, of, of_gelu = OPS
+        self.launch(
+            "embedding_centred", tokens=work.tokens, positions=work.positions, wte=weights[EMBEDDING],
+            wpe=weights["wpe.weight"], out=x, squares=spread.squares.select(0, rank),
+        )  # fmt: skip
+        last = self._config.n_layer - 1
+        for layer in range(last + 1):
+            w = self._layer_weights(layer)
+            self.launch(of, **spread.of(of), **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C / R)
+            attend(layer, work)  # work.attended (N, C / R)
+            self.launch(to, **spread.of(to), x=work.attended, **w("attn.c_proj"))
+            self.launch(of_gelu, **spread.of(of_gelu), **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C / R)
+            if layer < last:
+                self.launch(to, **spread.of(to), x=work.hidden, **w("mlp.c_proj"))
+        projection = self._layer_weights(last)("mlp.c_proj")
+        self._add_up(replace(work, x=x), 1, work.hidden, projection, self._named("ln_f"))
         return True
 
     def _output_weight(self) -> DeviceBuffer:

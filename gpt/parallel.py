@@ -15,8 +15,8 @@ The ranks may be processes. Then each makes the same calls, with the same argume
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -29,14 +29,17 @@ from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
 
 from .config import GPTConfig
+from .fold import fold
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
 from .model import GPT, KVCache, Tokens
 from .one_by_one import OneByOne
 from .quantize import is_quantized
 from .room import Room
-from .weights import check
+from .spread import can_spread
+from .weights import Weights, check
 
 BESIDE_ROWS = 4096  # of a forward pass that is two halves
+ROWS_FOR_ALL = 128  # of each rank, for which any model that can share out its rows does
 SLOW_S = 0.5  # a step that takes longer may have given up waiting for a rank
 
 
@@ -60,7 +63,12 @@ class ParallelGPT:
         self.config, self.dtype, self.peers = config, dtype, peers
         peers.agree("the bundle", lambda: launchers[0].bundle.digest)
         peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
-        self._room = Room(peers, peers.channel, config, dtype)
+        self._launcher = launchers[0]
+        self._folded = not isinstance(weights, OneByOne)  # of those the host never has a whole layer
+        self._folded = self.spreads(ROWS_FOR_ALL * peers.ranks)
+        if self._folded:
+            weights = fold(config, Weights(weights))
+        self._room = Room(peers, peers.channel, config, dtype, self.spreads)
         self._halves: Sequence[tuple[Room, Sequence[GPT]]] = ()
         self._running: ParallelForward | None = None
         shares = [self._room.share(index) for index in range(len(parts))]
@@ -78,6 +86,21 @@ class ParallelGPT:
     def nbytes(self) -> int:
         """Bytes of the weights on the devices of this process."""
         return sum(model.nbytes for model in self.ranks)
+
+    def spreads(self, rows: int) -> bool:
+        """Whether a pass of so many rows shares out the residual stream, too: see spread.py."""
+        if not self._folded or not self.peers.apart:
+            return False
+        return can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
+
+    @contextmanager
+    def spreading(self, *, on: bool) -> Generator[None]:
+        """Graphs that are captured inside share out the rows, if they can, or do not."""
+        before, self._room.spreading = self._room.spreading, on
+        try:
+            yield
+        finally:
+            self._room.spreading = before
 
     def reserve(self, rows: int) -> None:
         """Makes room for passes over so many rows. Graphs captured before keep theirs."""
@@ -137,16 +160,23 @@ class ParallelForward:
     exchange the sums of one half, they multiply in the other. `logits` (B, T, V)."""
 
     def __init__(
-        self, model: ParallelGPT, batch: int, length: int, *, graph: bool = True, halves: bool | None = None
-    ) -> None:
-        """`halves`: by default if they are worth it. Raises UsageError where they are asked for and cannot be: for one
-        sequence, without graphs, and for two ranks on one GPU, where each could keep from starting what the other
-        waits for."""
+        self, model: ParallelGPT, batch: int, length: int, *, graph: bool = True, halves: bool | None = None,
+        spread: bool | None = None,
+    ) -> None:  # fmt: skip
+        """`spread`: whether rows are shared out too, by default if they are many and can be, and no halves are asked
+        for. `halves`: by default if they are worth it. Raises UsageError where either is asked for and cannot be:
+        halves of one sequence, without graphs, and for two ranks on one GPU, where each could keep from starting what
+        the other waits for."""
+        rows = batch * length
+        if spread and (halves or not model.spreads(rows)):
+            raise UsageError(f"{rows} rows cannot be shared out here", hint="see gpt/spread.py")
+        if spread is None:
+            spread = not halves and rows >= BESIDE_ROWS and model.spreads(rows)
         possible = batch > 1 and graph and model.peers.apart
         if halves and not possible:
             raise UsageError("halves are graphs of at least 2 sequences, on a GPU for each rank")
         if halves is None:
-            halves = possible and batch * length >= BESIDE_ROWS
+            halves = possible and rows >= BESIDE_ROWS and not spread
         self._model, self._sizes = model, (batch, length)
         if halves:
             self._cuts = [0, cdiv(batch, 2), batch]  # the sequences at which a part begins, and the end
@@ -164,7 +194,8 @@ class ParallelForward:
                 for each, out in zip(models, own, strict=True)
             ]
 
-        self._parts = [passes(models, *cut) for models, cut in zip(parts, pairwise(self._cuts), strict=True)]
+        with model.spreading(on=spread):
+            self._parts = [passes(models, *cut) for models, cut in zip(parts, pairwise(self._cuts), strict=True)]
         model.peers.barrier("a forward pass", LOADING_S)
         logits = [rank.visible(out).unflatten(0, batch, length) for rank, out in zip(model.ranks, outs, strict=True)]
         self.logits = SharedLogits(model, logits)

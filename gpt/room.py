@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.entry import cdiv, ops
 from toolchain.runtime import DeviceBuffer
 from toolchain.runtime.peers import Peers
 from toolchain.runtime.peers.channel import Channel
@@ -12,6 +13,7 @@ from toolchain.runtime.peers.channel import Channel
 from .config import GPTConfig, vocabulary_part
 from .model import PART
 from .share import Share
+from .spread import OPS, Spread, parts
 
 
 class Room:
@@ -19,12 +21,18 @@ class Room:
     meeting in the other, when every rank has read it. And where they put their likeliest tokens: between two writes
     there are the meetings of all layers. Launches that run beside each other have a room each, and a channel."""
 
-    def __init__(self, peers: Peers, channel: Channel, config: GPTConfig, dtype: str) -> None:
-        """`config`: of the whole model. `dtype`: the model's."""
+    def __init__(
+        self, peers: Peers, channel: Channel, config: GPTConfig, dtype: str,
+        spreads: Callable[[int], bool] = lambda rows: False,  # noqa: ARG005
+    ) -> None:  # fmt: skip
+        """`config`: of the whole model. `dtype`: the model's. `spreads`: whether the residual stream of a pass of so
+        many rows is shared out."""
         self._peers, self._channel, self._config = peers, channel, config
         self._storage = "f32" if dtype == "tf32" else dtype
         self._parts = cdiv(vocabulary_part(config.vocab_size, peers.ranks), PART)
-        self._rows = 0
+        self._rows = self._spread_rows = 0
+        self.spreading = False  # whether launches share out rows now
+        self._spreads, self._spread = spreads, list[Spread]()  # one a rank, of the largest pass
         self._buffers: Sequence[Sequence[DeviceBuffer]] = ()  # of each turn and rank (R, rows, C)
         self._likeliest: dict[int, Sequence[tuple[DeviceBuffer, DeviceBuffer]]] = {}
 
@@ -33,7 +41,7 @@ class Room:
         peers = self._peers
         return Share(
             peers.numbers[index], peers.ranks, self._config.vocab_size, self._channel.arguments(index),
-            self._of(index), lambda rows: self._likeliest_of(rows)[index],
+            self._of(index), lambda rows: self._likeliest_of(rows)[index], lambda rows: self._spread_of(index, rows),
         )  # fmt: skip
 
     def reserve(self, rows: int) -> None:
@@ -44,6 +52,25 @@ class Room:
         heap = self._peers.heap(2 * (4 * rows * width + 256))
         self._buffers = [heap.empty((rows, width), self._storage) for _ in range(2)]
         self._rows = rows
+
+    def _spread_of(self, index: int, rows: int) -> Spread | None:
+        """For one rank. What was taken before stays as it is."""
+        if not self.spreading or not self._spreads(rows):
+            return None
+        ranks, width = self._peers.ranks, self._config.n_embd
+        if rows > self._spread_rows:
+            count = parts(self._config)
+            heap = self._peers.heap(2 * 2 * rows * width + 4 * count * rows + 3 * 512)
+            stream, squares = heap.empty((rows, width), self._storage), heap.empty((count, rows), "f32")
+            arrived = heap.empty((ranks, rows // ranks, width), self._storage)
+            flags = [self._channel.arguments(number, ops()[OPS[0]]) for number in range(len(stream))]
+            self._spread = [Spread(*each) for each in zip(stream, squares, arrived, flags, strict=True)]
+            self._spread_rows = rows
+        whole = self._spread[index]
+        return replace(
+            whole, stream=whole.stream.slice(1, 0, rows), squares=whole.squares.slice(2, 0, rows),
+            arrived=whole.arrived.slice(2, 0, rows // ranks),
+        )  # fmt: skip
 
     def _of(self, index: int) -> Callable[[int, int], DeviceBuffer]:
         return lambda turn, rows: self._buffers[turn][index].slice(1, 0, rows)

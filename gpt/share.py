@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from toolchain.runtime import DeviceBuffer
 
 from .config import HIDDEN_STEP, Family, GPTConfig, shared, vocabulary_part
+from .spread import Spread
 from .weights import stored_as
 
 NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added once, with the parts
@@ -31,7 +32,8 @@ NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added o
 class Share:
     """`vocab_size`: of the whole model. `arguments`: flags, state and rank of this rank's collectives. `part`: for the
     0th or 1st product of a layer and a number of rows N, where each rank puts its part of the sum, (R, N, C).
-    `likeliest`: for M rows of logits, where each rank puts the largest of its parts and their indices, (R, M, Z)."""
+    `likeliest`: for M rows of logits, where each rank puts the largest of its parts and their indices, (R, M, Z).
+    `spread`: for N rows, the residual stream of a pass whose rows are shared out too, or None."""
 
     rank: int
     ranks: int
@@ -39,6 +41,7 @@ class Share:
     arguments: Mapping[str, DeviceBuffer | float]
     part: Callable[[int, int], DeviceBuffer]
     likeliest: Callable[[int], tuple[DeviceBuffer, DeviceBuffer]]
+    spread: Callable[[int], Spread | None] = lambda rows: None  # noqa: ARG005
 
     @property
     def vocabulary(self) -> int:
