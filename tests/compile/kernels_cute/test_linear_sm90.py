@@ -38,12 +38,10 @@ def test_the_bytes_of_a_stage_are_those_that_tma_brings(ptx: str) -> None:
     assert f"[%r{_register(ptx, 'expect_tx')}], {(64 + 128) * 64 * 2};" in ptx
 
 
-def test_weights_are_fetched_before_the_wait_for_the_launch_before(ptx: str) -> None:
+def test_it_waits_for_the_launch_before_once_its_barriers_are_made(ptx: str) -> None:
     wait = ptx.index("griddepcontrol.wait")
-    ahead = [found.start() for found in re.finditer(r"cp\.async\.bulk\.prefetch\.tensor\.2d\.L2", ptx)]
-    assert len(ahead) == 128 // 64 and all(place < wait for place in ahead)
-    assert ptx.index("griddepcontrol.launch_dependents") < wait < ptx.index("cp.async.bulk.tensor.2d.shared")
-    assert "prefetch.tensor.2d" not in linear("bf16", Tiles(64, 64, 64, 2, paired=True)).ptx("sm_90a")
+    assert ptx.index("mbarrier.init") < wait < ptx.index("cp.async.bulk.tensor.2d.shared")
+    assert "griddepcontrol.launch_dependents" not in ptx  # passes of large models take 2 to 8 % longer with it
 
 
 def _register(ptx: str, instruction: str) -> str:
