@@ -61,6 +61,7 @@ class Tiles:
     positions: int = 16
     span: int = 512
     blocks: int = 6
+    stages: int = 0
 
     def __post_init__(self) -> None:
         if self.head not in (64, 128):
@@ -69,12 +70,19 @@ class Tiles:
             raise UsageError(f"a block of {self.queries} queries", hint="queries=1 or 8")
         if self.positions % (2 * ROWS) or self.positions < 2 * ROWS:
             raise UsageError(f"a step of {self.positions} positions is no whole product", hint="a multiple of 16")
+        if self.stages == 1 or self.stages < 0:
+            raise UsageError(f"a ring of {self.stages} stages", hint="2 or more, or 0 for none")
         if self.warps < 1 or self.threads > MAX_THREADS:
             raise UsageError(f"{self.threads} threads", hint=f"1 to {MAX_THREADS // WARP} warps")
 
     @property
     def threads(self) -> int:
         return WARP * self.warps
+
+    @property
+    def stage_words(self) -> int:
+        """Of a stage in shared memory: keys and values, and their scales."""
+        return self.positions * self.head // 2 + 2 * self.positions
 
 
 def spans(tiles: Tiles | None = None, name: str = "grouped_decode_attention_f8", dtype: str = "bf16") -> cute.Kernel:
@@ -188,11 +196,81 @@ class Attention:
         if t.span:
             self.end = self.end.minimum(first + t.span)
         steps = cute.ceil_div(self.end - self.end.minimum(first), t.positions)
+        if t.stages:
+            self._walk_ring(first, (steps + (t.warps - 1) - self.warp) // t.warps)
+            return
         for step in cute.range_(self.warp, steps, t.warps):
             start = step * t.positions + first
             words = self._load(start)
             held = arch.instruction("registers", *words, results=[i32] * len(words))  # all loads before the first use
             self._step(start, [cute.Scalar(word) for word in held])
+
+    def _walk_ring(self, first: Any, count: Any) -> None:
+        """The same of the warp's steps, by copies to its ring in shared memory that are under way beside steps."""
+        t = self.t
+        self.ring = cute.shared_tensor("i32", Layout(t.warps * t.stages * t.stage_words))
+
+        def start_of(number: Any) -> Any:
+            return (number * t.warps + self.warp) * t.positions + first
+
+        def fetch(number: Any) -> None:
+            with cute.when(cute.less(number, count)):
+                self._fetch(start_of(number), self._slot(number))
+            arch.cp_async_commit_group()
+
+        for number in range(t.stages - 1):
+            fetch(number)
+        for number in cute.range_(count):
+            arch.cp_async_wait_group(t.stages - 2)
+            arch.instruction("warp_sync")  # what other lanes have copied; and they have read what is overwritten next
+            words = self._read(self._slot(number))
+            fetch(number + (t.stages - 1))
+            self._step(start_of(number), words)
+
+    def _slot(self, number: Any) -> Any:
+        """The first word of the slot of a step."""
+        t = self.t
+        return (number % t.stages + self.warp * t.stages) * t.stage_words
+
+    def _fetch(self, start: Any, slot: Any) -> None:
+        """Starts the copies of a step, 16 bytes each."""
+        t = self.t
+        along, rows = t.head // 16, t.positions * t.head // 4  # copies of a position, words of keys
+        for which, cache in enumerate(self.caches):
+            for n in range(t.positions * along // WARP):
+                at = self.lane + n * WARP
+                source = cute.local_tile(self._row(cache, start + at // along), (16,), (at % along,))
+                self._copy(source, slot + which * rows + at * 4)
+        with cute.when(cute.less(self.lane, t.positions // 4)):
+            for which, scales in enumerate(self.scales):
+                four = (start // 4 + self.lane).minimum(self.position // 4)
+                self._copy(
+                    cute.local_tile(scales, (4,), (four,)), slot + (2 * rows + which * t.positions) + self.lane * 4
+                )
+
+    def _copy(self, source: Any, word: Any) -> None:
+        target = cute.local_tile(self.ring, (4,), (word // 4,))
+        arch.instruction("copy.cp_async", cute.address(target), cute.address(source), atom="L2::128B", n=16)
+
+    def _read(self, slot: Any) -> list[Any]:
+        """What `_load` gives, from a slot."""
+        t, own, words = self.t, self.own, list[Any]()
+        row, rows = t.head // 4, t.positions * t.head // 4  # words
+        for x in range(own):
+            for part in range(t.head // COLUMNS):
+                at = slot + (self.i * own + x) * row + part * 16
+                words += vector(self.ring, at // 4 + self.j, 4)
+        size = t.head // (4 * ROWS)
+        for x in range(0, own, 2):
+            for column in (x, x + own, x + 1, x + 1 + own):
+                at = slot + rows + (self.j * (2 * own) + column) * row
+                words += vector(self.ring, at // size + self.i, size)
+        for which in range(2):
+            size = min(own, 4)
+            at = slot + (2 * rows + which * t.positions) + self.i * own
+            for part in range(own // size):
+                words += vector(self.ring, at // size + part, size)
+        return words
 
     def _load(self, start: Any) -> list[Any]:
         """A step's keys and values, and their scales, as they are stored."""

@@ -117,7 +117,9 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
 
 def _cache_f8(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    tiles = cache_f8.Tiles(c["D"], c.get("BQ", 1), c["WARPS"], c["STEP"], c.get("SPAN", 0), c["BLOCKS"])
+    tiles = cache_f8.Tiles(
+        c["D"], c.get("BQ", 1), c["WARPS"], c["STEP"], c.get("SPAN", 0), c["BLOCKS"], c.get("STAGES", 0)
+    )
     made = cache_f8.unsplit if spec.op == "decode_attention_unsplit_f8" else cache_f8.spans
     return TracedKernel(made(tiles, spec.symbol, _dtype(spec)), "sm_90a")
 

@@ -16,12 +16,12 @@ from kernels_cute.cache_f8 import Tiles, spans, unsplit
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.contract.entry import ops
 from toolchain.cute import dsl as cute
-from toolchain.cute.executor import OutOfBounds, Race, run
+from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.errors import ConformanceError, UsageError
 
 SPANS, UNSPLIT = "grouped_decode_attention_f8", "decode_attention_unsplit_f8"
 ONE, EIGHT = Tiles(span=128, warps=2), Tiles(queries=8, positions=32, span=128, warps=2)
-WHOLE = Tiles(span=0, warps=2)
+WHOLE, RING = Tiles(span=0, warps=2), Tiles(span=0, warps=2, stages=3)
 
 
 def inputs(op: str, tiles: Tiles, **sizes: int) -> Inputs:
@@ -67,8 +67,10 @@ def checked(op: str, tiles: Tiles, **sizes: int) -> None:
         (EIGHT, {"B": 2, "P": 132, "G": 2, "Q": 9}),  # two blocks of queries
         (Tiles(head=128, queries=8, span=512, warps=3), {"B": 2, "P": 100, "G": 1, "Q": 2}),
         (Tiles(positions=64, span=512, warps=1), {"B": 1, "P": 200, "G": 1, "Q": 1}),
+        (Tiles(head=128, queries=8, span=128, warps=2, stages=2), {"B": 3, "P": 200, "G": 1, "Q": 2}),
+        (Tiles(positions=32, span=512, warps=1, stages=3), {"B": 2, "P": 200, "G": 2, "Q": 1}),
     ],
-    ids=["one", "short", "several", "many", "wide", "long"],
+    ids=["one", "short", "several", "many", "wide", "long", "wide_ring", "ring"],
 )
 def test_it_agrees_with_float64(tiles: Tiles, sizes: dict[str, int]) -> None:
     checked(SPANS, tiles, **sizes)
@@ -80,8 +82,9 @@ def test_it_agrees_with_float64(tiles: Tiles, sizes: dict[str, int]) -> None:
         (WHOLE, {"B": 4, "P": 100, "H": 2}),
         (Tiles(span=0, warps=4, positions=32), {"B": 2, "P": 36, "H": 1}),  # warps without a step
         (Tiles(head=128, span=0, warps=2), {"B": 2, "P": 40, "H": 1}),
+        (RING, {"B": 4, "P": 132, "H": 2}),  # the ring goes round
     ],
-    ids=["all", "idle", "wide"],
+    ids=["all", "idle", "wide", "ring"],
 )
 def test_the_token_is_appended_and_attended_to(tiles: Tiles, sizes: dict[str, int]) -> None:
     checked(UNSPLIT, tiles, **sizes)
@@ -93,6 +96,7 @@ def test_the_token_is_appended_and_attended_to(tiles: Tiles, sizes: dict[str, in
         (SPANS, EIGHT, {"B": 2, "P": 140, "G": 1, "Q": 3}),
         (SPANS, ONE, {"B": 2, "P": 60, "G": 1, "Q": 1}),
         (UNSPLIT, WHOLE, {"B": 2, "P": 60, "H": 2}),
+        (UNSPLIT, RING, {"B": 2, "P": 132, "H": 1}),
     ],
 )
 def test_its_ptx_computes_the_same(op: str, tiles: Tiles, sizes: dict[str, int]) -> None:
@@ -170,17 +174,20 @@ def test_a_unit_that_is_not_the_largest_weight_is_found(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("op", "name", "sizes"),
+    ("op", "tiles", "name", "which", "sizes", "wanted"),
     [
-        (SPANS, "nvvm.barrier0", {"B": 1, "P": 60, "G": 1, "Q": 1}),
-        (UNSPLIT, "nvvm.barrier0", {"B": 1, "P": 60, "H": 1}),
-        (UNSPLIT, "cute_nvgpu.arch.warp_sync", {"B": 2, "P": 60, "H": 1}),
+        (SPANS, ONE, "nvvm.barrier0", 0, {"B": 1, "P": 60, "G": 1, "Q": 1}, Race),
+        (UNSPLIT, WHOLE, "nvvm.barrier0", 0, {"B": 1, "P": 60, "H": 1}, Race),
+        (UNSPLIT, WHOLE, "cute_nvgpu.arch.warp_sync", 0, {"B": 2, "P": 60, "H": 1}, Race),  # behind the append
+        (UNSPLIT, RING, "nvvm.cp.async.wait.group", 0, {"B": 2, "P": 132, "H": 1}, MissingWait),
+        (UNSPLIT, RING, "nvvm.cp.async.commit.group", 2, {"B": 2, "P": 132, "H": 1}, MissingWait),
     ],
 )
-def test_a_missing_operation_is_named(op: str, name: str, sizes: dict[str, int]) -> None:
-    tiles = ONE if op == SPANS else WHOLE
-    kernel = without((spans if op == SPANS else unsplit)(tiles, op), name)
-    with pytest.raises(Race) as found:
+def test_a_missing_operation_is_named(
+    op: str, tiles: Tiles, name: str, which: int, sizes: dict[str, int], wanted: Any
+) -> None:
+    kernel = without((spans if op == SPANS else unsplit)(tiles, op), name, which)
+    with pytest.raises(wanted) as found:
         launch(op, tiles, inputs(op, tiles, **sizes), kernel=kernel)
     assert "kernels_cute/" in found.value.site.location
 
@@ -193,6 +200,7 @@ def test_a_missing_operation_is_named(op: str, name: str, sizes: dict[str, int])
         ({"positions": 24}, "a step of 24 positions"),
         ({"positions": 0}, "a step of 0 positions"),
         ({"warps": 33}, "1056 threads"),
+        ({"stages": 1}, "a ring of 1 stages"),
     ],
 )
 def test_what_has_no_kernel_is_refused(sizes: dict[str, int], why: str) -> None:

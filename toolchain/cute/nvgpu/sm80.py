@@ -18,7 +18,10 @@ from .row import ArchOp, Asm, PtxForm, braces, fixed
 def _cp_async(op: ArchOp) -> Asm:
     cache = "cg" if op.number == 16 else "ca"
     partial = len(op.args) == 3
-    text = f"cp.async.{cache}.shared.global [$0], [$1], {op.number}{', $2' * partial};"
+    if op.atom_name not in ("", "L2::128B"):
+        raise UsageError(f"no hint {op.atom_name}", hint="L2::128B, or none")
+    hint = f".{op.atom_name}" if op.atom_name else ""
+    text = f"cp.async.{cache}.shared.global{hint} [$0], [$1], {op.number}{', $2' * partial};"
     return text, "r,l" + ",r" * partial
 
 
@@ -90,7 +93,8 @@ ROWS: dict[str, PtxForm] = {
     "copy.cp_async": PtxForm(
         _cp_async,
         "Copies `n` bytes from global to shared memory in the background. With a count, only so many bytes are read, "
-        "and the rest of the destination becomes zero.",
+        "and the rest of the destination becomes zero. With the atom `L2::128B` the L2 cache fetches the 128 bytes "
+        "around.",
         "destination, source, [bytes to read]",
         numbers=(4, 8, 16),
     ),

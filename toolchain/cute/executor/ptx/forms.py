@@ -232,7 +232,7 @@ ROWS: Sequence[tuple[str, Make]] = (
     (r"ldmatrix\.sync\.aligned\.m8n8\.(x[124](?:\.trans)?)\.shared(?:::cta)?\.b16", _ldmatrix),
     (r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16", _transpose),
     (r"stmatrix\.sync\.aligned\.m8n8\.(x[124](?:\.trans)?)\.shared(?:::cta)?\.b16", _stmatrix),
-    (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global", _cp_async),
+    (r"cp\.async\.c[ag]\.shared(?:::cta)?\.global(?:\.L2::128B)?", _cp_async),
     (r"cp\.async\.commit_group", _plain("nvvm.cp.async.commit.group")),
     (r"cp\.async\.wait_group", _counted("nvvm.cp.async.wait.group")),
     (rf"cp\.async\.mbarrier\.arrive\.noinc{_SHARED}\.b64", _of_mbarrier("copy.cp_async_mbarrier_arrive")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.utils.exceptions import VerifyException
 
 from toolchain.cute.nvgpu.sm80 import ROWS
 
@@ -19,6 +20,12 @@ from .written import text, written
 )
 def test_copies_in_the_background(operands: str, n: int, ptx: str) -> None:
     assert text("copy.cp_async", operands, n=n) == ptx
+
+
+def test_a_copy_that_fetches_what_is_around() -> None:
+    assert text("copy.cp_async", "sl", atom="L2::128B", n=16) == "cp.async.cg.shared.global.L2::128B [$0], [$1], 16;"
+    with pytest.raises(VerifyException, match="no hint L2::64B"):
+        text("copy.cp_async", "sl", atom="L2::64B", n=16)
 
 
 @pytest.mark.parametrize(
