@@ -1,4 +1,5 @@
-"""A GPT-2 on several GPUs beside the same on one: forward passes and decoding steps, whole batches and halves of them.
+"""A GPT-2 on several GPUs beside the same on one: forward passes and decoding steps, whole batches, halves of them, and
+rows of the residual stream that are shared out where they can be.
 
 Logits are compared with a reference in float64 before anything is timed: those of a model of few layers, which is as
 wide as the one that is timed and runs passes of the same sizes. Every pass is a graph on each GPU. No rank ends before
@@ -35,14 +36,14 @@ DECODE = (1, 64)  # sequences
 STEPS = 10  # of a sample
 LEFT = 124  # positions of a full context that decoding leaves free
 CHECKED_LAYERS = 2
-ONE, WHOLE, HALVES = "one GPU", "whole batch", "halves"
+ONE, WHOLE, HALVES, ROWS = "one GPU", "whole batch", "halves", "rows shared out"
 
 
 def measure(
     config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, *, forward: Sequence[Sizes] = FORWARD,
     decode: Sequence[int] = DECODE, say: Callable[[PassRow], object] = print,
 ) -> list[PassRow]:  # fmt: skip
-    """Rows of one GPU, of all as whole batches, and of all in halves where a batch has two. `launchers`: one for each
+    """Rows of one GPU, and of all in each way that the sizes allow. `launchers`: one for each
     of the peers. Raises ConformanceError for wrong logits, before anything is timed."""
     check(replace(config, n_layer=CHECKED_LAYERS), launchers, peers, forward)
     weights = random_weights(config, 1).astype(DTYPE)
@@ -73,9 +74,9 @@ def check(config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, sizes:
         first = [0] if batch == 1 else [0, (batch + 1) // 2]
         wanted = reference.float64(config, weights, tokens[first])
         eager = reference.eager(config, weights, tokens[first], dtype=DTYPE)
-        variants = [WHOLE] if batch == 1 else [WHOLE, HALVES]
+        variants = _variants(shared, batch, length)
         passes = [Forward(alone, batch, length)]
-        passes += [ParallelForward(shared, batch, length, halves=variant == HALVES) for variant in variants]
+        passes += [_pass(shared, batch, length, variant) for variant in variants]
         for each, variant in zip(passes, (ONE, *variants), strict=True):
             each.set_tokens(tokens)
             runs: list[NDArray[np.generic]] = []
@@ -86,6 +87,16 @@ def check(config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, sizes:
             compare("forward", DTYPE, runs[0][first], wanted, eager)
             if runs[0].tobytes() != runs[1].tobytes():
                 raise ConformanceError(f"forward ({batch}, {length}), {variant}: a second run gives other bits")
+
+
+def _variants(model: ParallelGPT, batch: int, length: int) -> list[str]:
+    """How a pass of these sizes may be run."""
+    possible = {ROWS: model.spreads(batch * length), HALVES: batch > 1, WHOLE: True}
+    return [variant for variant, may in possible.items() if may]
+
+
+def _pass(model: ParallelGPT, batch: int, length: int, variant: str) -> ParallelForward:
+    return ParallelForward(model, batch, length, halves=variant == HALVES, spread=variant == ROWS)
 
 
 def _tokens(config: GPTConfig, batch: int, length: int) -> NDArray[np.int32]:
@@ -108,8 +119,8 @@ def _of_all(
 ) -> Iterator[tuple[str, str, list[float]]]:
     executors = model.peers.executors
     for batch, length in forward:
-        for variant in [WHOLE] if batch == 1 else [HALVES, WHOLE]:
-            passes = ParallelForward(model, batch, length, halves=variant == HALVES)
+        for variant in _variants(model, batch, length):
+            passes = _pass(model, batch, length, variant)
             passes.set_tokens(_tokens(model.config, batch, length))
             yield _named(batch, length), variant, _timed(executors, passes.run)
             model.peers.synchronize()
@@ -159,8 +170,8 @@ def _timed(
 def table(rows: Sequence[PassRow]) -> str:
     """Milliseconds with the half width of their 95 % interval, by case and variant, as Markdown."""
     cells = {(row.case, row.variant): f"{row.ms:.4g} ± {(row.high - row.low) / 2:.1g}" for row in rows}
-    shown = (ONE, HALVES, WHOLE)
-    lines = [f"| ms | {' | '.join(shown)} |", "|---|--:|--:|--:|"]
+    shown = (ONE, ROWS, HALVES, WHOLE)
+    lines = [f"| ms | {' | '.join(shown)} |", "|---|" + "--:|" * len(shown)]
     for case in dict.fromkeys(row.case for row in rows):
         lines.append(f"| {case} | {' | '.join(cells.get((case, variant), '-') for variant in shown)} |")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.collectives import model as module
 from benchmarks.collectives.cases import PassRow
-from benchmarks.collectives.model import HALVES, ONE, WHOLE, check, measure, table
+from benchmarks.collectives.model import HALVES, ONE, ROWS, WHOLE, check, measure, table
 from gpt.config import GPTConfig
 from gpt.parallel import ParallelForward
 from toolchain.bundles.bundle import Bundle
@@ -80,9 +80,10 @@ def test_the_table_has_a_row_for_each_case() -> None:
     rows = [
         PassRow("forward (8, 1024)", 1, ONE, 48.1234, 48.0, 48.2),
         PassRow("forward (8, 1024)", 2, HALVES, 33.5, 33.4, 33.6),
+        PassRow("forward (8, 1024)", 2, ROWS, 29.9, 29.9, 30.1),
         PassRow("decode 1", 2, WHOLE, 2.2, 2.2, 2.2),
     ]
     assert table(rows).splitlines()[2:] == [
-        "| forward (8, 1024) | 48.12 ± 0.1 | 33.5 ± 0.1 | - |",
-        "| decode 1 | - | - | 2.2 ± 0 |",
+        "| forward (8, 1024) | 48.12 ± 0.1 | 29.9 ± 0.1 | 33.5 ± 0.1 | - |",
+        "| decode 1 | - | - | - | 2.2 ± 0 |",
     ]
