@@ -60,6 +60,7 @@ LINEAR: tuple[Case, ...] = (
     case("linear_residual", "four row tiles, in place", in_place="residual", M=194, K=576, N=96),
     case("linear_residual", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=520, K=64, N=256),
+    case("linear_residual", "a round of tiles of 192 columns", in_place="residual", gpu_only=True, M=2000, K=72, N=768),
     case("linear_residual", "persistent, split-N tiles, in place", in_place="residual", M=520, K=64, N=448),
     case("linear_residual", "persistent, few columns, in place", in_place="residual", M=600, K=64, N=192),
     case(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cases import CASES
 from kernels_cute import SOURCE
 from kernels_cute.rms import RMS
 from toolchain.contract.entry import EntrySpec
@@ -48,3 +49,13 @@ def test_a_part_of_the_squares_is_as_wide_as_a_tile_and_no_part_is_empty() -> No
             assert spec.unmet({**fits, "Z": 4}) is not None
     (spec,) = [spec for spec in ENTRIES if spec.symbol == "linear_residual_squares_wgmma_128_bf16"]
     assert spec.unmet({"M": 1024, "K": 64, "N": 800, "Z": 8, "L": 1024}) is not None  # of 8 parts the last is empty
+
+
+def test_every_entry_is_checked_by_a_case_on_a_gpu() -> None:
+    chosen: set[str] = set()
+    for case in CASES:
+        fitting = [
+            spec for spec in ENTRIES if spec.op == case.op and spec.dtype == "bf16" and not spec.unmet(case.dims)
+        ]
+        chosen |= {spec.symbol for spec in fitting[:1]}
+    assert chosen == {spec.symbol for spec in ENTRIES if spec.dtype == "bf16"}
