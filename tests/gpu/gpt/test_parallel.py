@@ -11,7 +11,7 @@ import pytest
 
 from conformance.compare import compare
 from gpt import reference
-from gpt.config import LLAMAS
+from gpt.config import LLAMAS, GPTConfig
 from gpt.generate import generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelForward, ParallelGPT
@@ -65,6 +65,31 @@ def test_halves_beside_each_other_on_two_gpus(source: str, bundle: Bundle) -> No
     eager = reference.eager(config, weights, TOKENS, dtype="f32")
     compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
     assert found[0] == found[2]
+
+
+def test_rows_shared_out_on_two_gpus(bundle: Bundle) -> None:
+    """Many passes, one behind the other: each stores what the next one reads, or adds to."""
+    config = GPTConfig(n_layer=3, n_head=5, n_embd=320, n_ctx=512, vocab_size=257)
+    weights = random_weights(config, 3).astype("bf16")
+    tokens = np.random.default_rng(2).integers(0, 257, (5, 512)).astype(np.int32)
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        launchers = [Launcher(bundle, "cute", e, borrows_from="mlir") for e in peers.executors]
+        model = ParallelGPT(config, weights, launchers, peers, "bf16")
+        if launchers[0].target != "sm_90":  # which alone has such products
+            with pytest.raises(UsageError, match="cannot be shared out"):
+                ParallelForward(model, *tokens.shape, spread=True)
+            return
+        passes = ParallelForward(model, *tokens.shape, spread=True)
+        passes.set_tokens(tokens)
+        found: list[bytes] = []
+        for _ in range(50):
+            passes.run()
+            found.append(passes.logits.numpy().tobytes())
+        logits = passes.logits.numpy()
+        peers.synchronize()
+    eager = reference.eager(config, weights, tokens, dtype="bf16")
+    compare("forward", "bf16", logits, reference.float64(config, weights, tokens), eager)
+    assert len(set(found)) == 1
 
 
 def test_two_ranks_of_one_gpu_run_whole_batches(bundle: Bundle) -> None:
