@@ -44,6 +44,10 @@ CASES: tuple[Case, ...] = (
     *(case("kv_from_f8", ELEMENTS, misaligned=True, B=1, S=70, G=1, D=d) for d in (64, 128)),
     case("grouped_decode_attention_f8", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
     *(
+        case("grouped_decode_attention_f8", "GPT-2", gpu_only=True, B=64, P=1024, G=12, Q=1, D=64, Z=z, TWO=2)
+        for z in (2, 8)
+    ),
+    *(
         case("decode_attention_unsplit_f8", why, gpu_only=True, B=b, P=p, H=h, D=64)
         for why, b, p, h in (
             ("sequences of different lengths, one of them new", 4, 300, 3),
