@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from .row import ArchOp, Asm, PtxForm, fixed
 
-SPINS = 1 << 24  # attempts of a wait, some seconds
+SPINS = 1 << 22  # attempts of a wait: some three seconds, as a wait in Tile IR takes
 
 
 def _wait(_: ArchOp) -> Asm:
