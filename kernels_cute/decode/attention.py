@@ -15,7 +15,9 @@ from .lanes import (
     COLUMNS,
     ROWS,
     WARP,
+    Across,
     across,
+    chunks_where,
     dot,
     floats,
     fold,
@@ -34,42 +36,42 @@ from .warps import Warps
 def attention(w: Warps, layer: Any, cache: Cache) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * s.steps(head=True)
-    scales = [] if s.folded else [w.of_layer("proj_scales", layer, row)[0] for row in _projected(w)]
     _tell_qkv(w, layer, first)
     mine = pair_of(lane) * 2
     pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(TOLD, here.told, mine, 2, layer)]
-    _weigh(w, first + s.qkv_slots, spread(pair, lane))
-    score = across(dot(pair, w.words(TOLD, here.told, mine + HEAD, 2, layer)), 16, 8, 4, 2, 1)
+    score = Across([dot(pair, w.words(TOLD, here.told, mine + HEAD, 2, layer))])
+    _weigh(w, first + s.qkv_slots, spread(pair, lane), score)
     w.meet()
     _tell_part(w, layer)
-    _merge(w, layer, score)
-    with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, 0))):
-        _append(w, layer, cache)
+    _merge(w, layer, score.made()[0])
     w.meet()
     number = first + s.qkv_slots + len(s.attended)
     here.full.wait(number)
     with cute.when(cute.less(w.warp, s.warps // s.tiles)):
-        _project(w, layer, number, scales)
+        _project(w, layer, number)
     w.arrive(number)
+    # Nobody waits for it. Words of this layer stay until the warp has added to the sums of the MLP.
+    with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, s.warps - 1))):
+        _append(w, layer, cache)
 
 
-def _projected(w: Warps) -> list[Any]:
+def projected(w: Warps) -> list[Any]:
     """The columns that a lane projects to."""
     s, here = w.step, w.here
     first = here.rank * (s.width // RANKS) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
     return [first + tile * ROWS for tile in range(s.tiles)]
 
 
-def _project(w: Warps, layer: Any, number: Any, scales: list[Any]) -> None:
+def _project(w: Warps, layer: Any, number: Any) -> None:
     """The head's result times the warp's rows of the slot, to the residual's sums."""
     s, here, lane = w.step, w.here, w.lane
     tile = COLUMNS * ROWS * s.bits // 128  # chunks
     at = [here.chunk(number) + (w.warp * s.tiles + i) * tile for i in range(s.tiles)]
     made = tile_times(here.ring, at, CHUNK, lane, operand(w.merged, 0, lane, s.bits), s.bits)
-    if scales:
-        made = [sum_ * scale for sum_, scale in zip(made, scales, strict=True)]
+    if not s.folded:
+        made = [sum_ * w.proj_scales[i] for i, sum_ in enumerate(made)]
     with cute.when(has_row(lane)):
-        for column, value in zip(_projected(w), made, strict=True):
+        for column, value in zip(projected(w), made, strict=True):
             w.add(layer, 0, column, value)
 
 
@@ -77,64 +79,85 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
     """8 rows each of q, k and v, to all blocks of the cluster."""
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
-    w.save(w.tiles(first, 3, w.normed(), s.bits), 2, w.sums_of_norm())
+    sums = w.sums_of_norm()
+    w.save(w.tiles(first, 3, w.normed(w.gain_1, sums), s.bits, sums), 2, sums.made())
     w.meet()
-    sum_ = w.row_total(2, 0, lane.minimum(3 * ROWS - 1))
-    value = w.result(sum_, w.norm(2, 3), [term[0] for term in w.of_qkv])
+    value = w.result(w.row_total(2, lane.minimum(3 * ROWS - 1)), w.norm(2, 3), w.of_qkv.values(0))
     for i in range(0, RANKS, s.warps):
         to = w.warp + i
         with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, RANKS))):
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 
-def _weigh(w: Warps, first: Any, q: list[Any]) -> None:
-    """The warp's positions: 4 in each slot, 8 lanes for each. Their weights are relative to the warp's maximum."""
+def _weigh(w: Warps, first: Any, q: list[Any], score: Across) -> None:
+    """The warp's positions: 4 in each slot, 8 lanes for each. Their weights are relative to the warp's maximum.
+    `score`: of the new position, which is added up meanwhile."""
     s, here, lane = w.step, w.here, w.lane
-    scores, inside = list[Any](), list[Any]()
+    inside, read = list[Any](), list[list[list[Any]]]()
     mine = w.warp * 4 + lane // 8  # of the positions of a slot
     for i, count in enumerate(s.attended):
-        here.full.wait(first + i)
         position = here.rank * s.span + i * 4 * s.warps + mine
         there = cute.less(position, w.position)
         inside.append(there if count == 4 * s.warps else cute.both(there, cute.less(mine, count)))
-        read = floats(here.ring, here.chunk(first + i) + mine * CHUNK + w.chunk, inside[-1])
-        scores.append(cute.select(inside[-1], across(dot(read, q), 4, 2, 1), NEVER))
+        here.full.wait(first + i)
+        at = here.chunk(first + i) + mine * CHUNK + w.chunk
+        read.append(chunks_where(inside[-1], here.ring, [at, at + s.width // 2]))
+    scores = [dot(floats(key), q) for key, _ in read]
+    for mask in (4, 2, 1):
+        scores = across(scores, mask)
+        score.step()
+    scores = [cute.select(there, one, NEVER) for there, one in zip(inside, scores, strict=True)]
     most = scores[0]
-    for score in scores[1:]:
-        most = most.maximum(score)
-    most = greatest(most, 16, 8)
+    for one in scores[1:]:
+        most = most.maximum(one)
+    for mask in (16, 8):
+        most = greatest(most, mask)
+        score.step()
     weights = [
-        cute.select(there, cute.Scalar(arch.instruction("exp2", score - most, results=[f32])[0]), 0.0)
-        for score, there in zip(scores, inside, strict=True)
+        cute.select(there, cute.Scalar(arch.instruction("exp2", one - most, results=[f32])[0]), 0.0)
+        for one, there in zip(scores, inside, strict=True)
     ]
-    mixed = [cute.scalar(0.0)] * CHUNK
-    for i, (there, weight) in enumerate(zip(inside, weights, strict=True)):
-        read = floats(here.ring, here.chunk(first + i) + mine * CHUNK + w.chunk + s.width // 2, there)
-        mixed = [value.fma(weight, so_far) for value, so_far in zip(read, mixed, strict=True)]
-        w.arrive(first + i)
-    put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), fold(mixed, lane, (16, 8)))
-    sum_ = across(total(weights), 16, 8)
+    mixed, sum_ = [cute.scalar(0.0)] * CHUNK, total(weights)
+    for (_, value), weight in zip(read, weights, strict=True):
+        mixed = [one.fma(weight, so_far) for one, so_far in zip(floats(value), mixed, strict=True)]
+    for mask in (16, 8):
+        (sum_,), mixed = across([sum_], mask), fold(mixed, lane, (mask,))
+    put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), mixed)
     with cute.when(cute.same(lane, 0)):
         put(w.weights, w.warp, [most, sum_])
+    for i in range(len(s.attended)):
+        w.arrive(first + i)
 
 
 def _tell_part(w: Warps, layer: Any) -> None:
-    """What the block's warps have found, together, to the cluster."""
+    """What the block's warps have found, together, to the cluster: to each block by one of the first warps."""
     s, here, lane = w.step, w.here, w.lane
-    pairs = [vector(w.weights, warp, 2) for warp in range(s.warps)]
+    with cute.when(cute.less(w.warp, RANKS)):
+        most, scales, weight = _scaled(_weights(w))
+        read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
+        mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
+        for i in range(0, RANKS, s.warps):
+            to = w.warp + i
+            with cute.when(cute.less(to, RANKS)):
+                w.tell(here.parts, here.rank * FAR + lane * 2, to, layer, *mixed)
+                with cute.when(cute.same(lane, 0)):
+                    w.tell(here.parts, here.rank * FAR + HEAD, to, layer, most, weight)
+
+
+def _weights(w: Warps) -> list[list[Any]]:
+    """The maximum of each warp's scores, and the sum of its weights."""
+    count = 4 if w.step.warps % 2 == 0 else 2
+    read = [one for i in range(2 * w.step.warps // count) for one in vector(w.weights, i, count)]
+    return [read[i : i + 2] for i in range(0, len(read), 2)]
+
+
+def _scaled(pairs: list[list[Any]]) -> tuple[Any, list[Any], Any]:
+    """The maximum of all, what each warp's weights are times beside it, and their sum."""
     most = pairs[0][0]
     for pair in pairs[1:]:
         most = most.maximum(pair[0])
     scales = [cute.Scalar(arch.instruction("exp2", pair[0] - most, results=[f32])[0]) for pair in pairs]
-    weight = dot([pair[1] for pair in pairs], scales)
-    read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
-    mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
-    for i in range(0, RANKS, s.warps):
-        to = w.warp + i
-        with cute.when(cute.less(to, RANKS)):
-            w.tell(here.parts, here.rank * FAR + lane * 2, to, layer, *mixed)
-            with cute.when(cute.same(lane, 0)):
-                w.tell(here.parts, here.rank * FAR + HEAD, to, layer, most, weight)
+    return most, scales, dot([pair[1] for pair in pairs], scales)
 
 
 def _merge(w: Warps, layer: Any, score: Any) -> None:
@@ -145,13 +168,13 @@ def _merge(w: Warps, layer: Any, score: Any) -> None:
         eight = w.warp + i
         with cute.when(cute.less(eight, RANKS)):
             pair = eight * 4 + lane % 4
-            most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
-            mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
             new = w.words(TOLD, here.told, pair * 2 + 2 * HEAD, 2, layer)
+            mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
+            most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
             top = greatest(most, 16, 8, 4).maximum(score)
             scale, own = (cute.Scalar(arch.instruction("exp2", one - top, results=[f32])[0]) for one in (most, score))
-            whole = cute.scalar(1.0) / (across(weight * scale, 16, 8, 4) + own)
-            found = [across(value * scale, 16, 8, 4) for value in mixed]
+            sum_, *found = across([value * scale for value in (weight, *mixed)], 16, 8, 4)
+            whole = cute.scalar(1.0) / (sum_ + own)
             with cute.when(cute.same(source, 0)):
                 high, low = split([a.fma(own, b) * whole for a, b in zip(new, found, strict=True)], s.bits)
                 w.merged[pair], w.merged[pair + WARP] = high, low

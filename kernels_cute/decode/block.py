@@ -47,7 +47,10 @@ class Here:
         return self.block * few if head else (self.block - before) * many + before * few
 
     def either(self, do: Callable[..., None]) -> None:
-        """Does the same in blocks with a head and in those without, each with its own numbers."""
+        """Does the same in blocks with a head and in those without, if there are any, each with its own numbers."""
+        if self.step.clusters == self.step.heads:
+            do(head=True)
+            return
         with cute.when(self.with_head):
             do(head=True)
         with cute.when(cute.invert(self.with_head)):

@@ -40,20 +40,22 @@ def put(tensor: Any, number: Any, values: Sequence[Any]) -> None:
     cute.copy(one, held, cute.partition(one, "D", cute.local_tile(tensor, (count,), (number,)), 0))
 
 
-def floats(tensor: Any, number: Any, where: Any = None) -> list[Any]:
-    """A chunk of bf16 as f32; zeros in lanes where a condition does not hold, which read nothing."""
-    words = raw(tensor, number, CHUNK) if where is None else _raw_where(where, tensor, number)
+def floats(words: Sequence[Any]) -> list[Any]:
+    """Registers of two bf16 as f32, where they are used: a load is waited for where its result is changed."""
     pairs = [arch.instruction("unpack.pair", word, results=[f32, f32], atom="bf16") for word in words]
     return [cute.Scalar(value) for pair in pairs for value in pair]
 
 
-def _raw_where(condition: Any, tensor: Any, number: Any) -> list[Any]:
-    held = cute.make_fragment(CHUNK // 2, "i32")
+def chunks_where(condition: Any, tensor: Any, numbers: Sequence[Any]) -> list[list[Any]]:
+    """Chunks of bf16 as registers; zeros in lanes where a condition does not hold, which read nothing."""
+    each = CHUNK // 2
+    held = cute.make_fragment(each * len(numbers), "i32")
     cute.fill(held, cute.scalar(0, i32))
     with cute.when(condition):  # nothing but loads, so that the warp is not divided
-        for i, word in enumerate(raw(tensor, number, CHUNK)):
-            held[i] = word
-    return [held[i] for i in range(CHUNK // 2)]
+        for i, number in enumerate(numbers):
+            for j, word in enumerate(raw(tensor, number, CHUNK)):
+                held[i * each + j] = word
+    return [[held[i * each + j] for j in range(each)] for i in range(len(numbers))]
 
 
 def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
@@ -64,11 +66,30 @@ def dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
     return total(sums)
 
 
-def across(value: Any, *masks: int) -> Any:
-    """The sum over the lanes whose numbers differ in these bits."""
+def across(values: Sequence[Any], *masks: int) -> list[Any]:
+    """Sums over the lanes whose numbers differ in these bits, side by side."""
+    values = list(values)
     for mask in masks:
-        value = value + exchange(value, mask)
-    return value
+        values = [value + other for value, other in zip(values, [exchange(one, mask) for one in values], strict=True)]
+    return values
+
+
+class Across:
+    """Sums over all lanes, added up in steps between other instructions, for whose results a step need not wait."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values, self._masks = list(values), [16, 8, 4, 2, 1]
+
+    def step(self) -> None:
+        """One more, if one is left."""
+        if self._masks:
+            self._values = across(self._values, self._masks.pop(0))
+
+    def made(self) -> list[Any]:
+        """The sums."""
+        while self._masks:
+            self.step()
+        return self._values
 
 
 def greatest(value: Any, *masks: int) -> Any:

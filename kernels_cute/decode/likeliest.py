@@ -8,7 +8,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.layout import Layout
 
 from .block import as_scalar
-from .lanes import WARP, exchange
+from .lanes import exchange
 from .warps import Warps
 
 INFINITY = float("inf")
@@ -35,17 +35,21 @@ class Likeliest:
     def tell(self, values: Any, tokens: Any, places: Any) -> None:
         """Writes the block's to its place, and to that of a block that the grid does not have."""
         s, here, lane = self.w.step, self.w.here, self.w.lane
-        for mask in (16, 8, 4, 2, 1):
-            self._merge(exchange(self.value[0], mask), exchange(self.token[0], mask))
+        self._of_all_lanes()
         with cute.when(cute.same(lane, 0)):
             self.values[self.w.warp], self.tokens[self.w.warp] = self.value[0], self.token[0]
         self.w.meet()
-        with cute.when(cute.same(self.w.warp * WARP + lane, 0)):
-            for warp in range(1, s.warps):
-                self._merge(self.values[warp], self.tokens[warp])
+        with cute.when(cute.same(self.w.warp, 0)):
+            warp = lane.minimum(s.warps - 1)
+            self.value[0], self.token[0] = self.values[warp], self.tokens[warp]
+            self._of_all_lanes()
             for place in (here.block, here.block + s.blocks):
-                with cute.when(cute.less(place, places)):
+                with cute.when(cute.both(cute.same(lane, 0), cute.less(place, places))):
                     values[place], tokens[place] = self.value[0], self.token[0]
+
+    def _of_all_lanes(self) -> None:
+        for mask in (16, 8, 4, 2, 1):
+            self._merge(exchange(self.value[0], mask), exchange(self.token[0], mask))
 
     def _merge(self, value: Any, token: Any) -> None:
         mine = self.value[0]

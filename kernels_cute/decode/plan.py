@@ -16,6 +16,7 @@ BOX = 16  # positions that one copy brings, at most
 NEVER = -1e30  # the score of a position that is not attended to
 LOG2_E = 1.4426950408889634
 TOLD, PARTS, PROJECTED, COLUMNS_TOLD, ADDED = range(1, 6)  # waits, as `errors` names those that ran out
+HELD = 4  # slots of a weight that a warp may have read from before it says so
 FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums, a maximum, a sum of weights
 
 
@@ -42,6 +43,8 @@ class Step:
         made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
         if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
             raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
+        if self.slots < max(HELD, len(self.attended)):
+            raise UsageError(f"a ring of {self.slots} slots", hint=f"{max(HELD, len(self.attended))} are read at once")
         if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
             raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
 

@@ -50,14 +50,23 @@ def tile_times(tensor: Any, firsts: Sequence[Any], stride: int, lane: Any, x: Op
     """One or two tiles of 8 rows, 64 columns each, times x: for each tile the sum of row `lane // 4`, which only the
     lanes of `has_row` have. `firsts`: the tiles' first chunks; `stride`: chunks from row to row in 16 bits. In 8 the
     rows lie side by side."""
-    read = [_columns(tensor, first, stride, lane, bits) for first in firsts]
+    return columns_times(tile_columns(tensor, firsts, stride, lane, bits), x, bits)
+
+
+def tile_columns(tensor: Any, firsts: Sequence[Any], stride: int, lane: Any, bits: int) -> list[list[list[Any]]]:
+    """What `tile_times` reads: registers of A of each tile, for each instruction."""
+    return [_columns(tensor, first, stride, lane, bits) for first in firsts]
+
+
+def columns_times(read: list[list[list[Any]]], x: Operand, bits: int) -> list[Any]:
+    """What `tile_times` makes of it."""
     none, sums = cute.scalar(0, i32), list[list[Any]]()
     for i, b in enumerate(x):
-        both = [each[i] for each in read] + [[none, none]] * (2 - len(firsts))
+        both = [each[i] for each in read] + [[none, none]] * (2 - len(read))
         a = [tile[part] for part in range(2) for tile in both]
         made = sums.pop() if i % 2 else [cute.scalar(0.0)] * 4
         sums.append(_times(a, b, made, f"m16n8k16.f32.{kind(bits)}"))
-    return [total([each[2 * tile + i] for each in sums for i in range(2)]) for tile in range(len(firsts))]
+    return [total([each[2 * tile + i] for each in sums for i in range(2)]) for tile in range(len(read))]
 
 
 def _columns(tensor: Any, first: Any, stride: int, lane: Any, bits: int) -> list[list[Any]]:

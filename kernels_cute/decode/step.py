@@ -20,7 +20,9 @@ Those of 8 bits stay as they are stored: there x is multiplied with the norm's w
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
+from math import ceil
 from typing import Any
 
 from xdsl.dialects.builtin import i32
@@ -30,9 +32,9 @@ from toolchain.contract.entry import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
-from .attention import attention
+from .attention import attention, projected
 from .block import Cache, Here, as_number, as_scalar, element_address, flat
-from .lanes import ROWS, WARP, dot, vector
+from .lanes import ROWS, WARP, dot, floats, vector
 from .likeliest import Likeliest
 from .mlp import mlp, own_column
 from .plan import FAR, HEAD, RANKS, Step
@@ -92,12 +94,11 @@ def start(w: Warps, tokens: Any, places: Any, token: Any) -> None:
     for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, s.width)):
         w.clear(words, thread, s.warps * WARP, count, 0)
     cute.fill(w.late, cute.scalar(0, i32))
-    for term in (*w.of_qkv, *w.of_fc, w.gain):
-        cute.fill(term, 0.0)
     for one in (w.last_scale, w.last_root):
         cute.fill(one, 1.0)
     fetch(w, 0)
     arch.instruction("cluster.arrive", atom="release")
+    read_ahead(w, 0)
     row, place = token * (s.width // 2), w.position * (s.width // 2)
     made = [
         a.to("f32") + b.to("f32")
@@ -109,33 +110,30 @@ def start(w: Warps, tokens: Any, places: Any, token: Any) -> None:
     mean = w.whole([made[0] + made[1]], 0)[0] * (1.0 / s.width)
     for i in range(2):
         w.x[i] = made[i] - mean
-    read_ahead(w, 0)
 
 
 def read_ahead(w: Warps, layer: Any) -> None:
-    """Reads what is needed of a layer soon after its sums: biases, and in 8 bits what goes with them."""
-    here, lane = w.here, w.lane
+    """Reads what is needed of a layer beside its weights. There is time for it before the wait for sums."""
+    s, here, lane = w.step, w.here, w.lane
 
     def read(*, head: bool) -> None:
         if head:
-            row = (lane // ROWS).minimum(2) * w.step.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
-            for name, term in zip(w.terms("qkv"), w.of_qkv, strict=True):
-                term[0] = w.of_layer(name, layer, row)[0]
-        units = w.step.units[0 if head else 1]
+            row = (lane // ROWS).minimum(2) * s.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
+            w.of_qkv.read(0, layer, row)
+        units = s.units[0 if head else 1]
         for batch in range(0, units, WARP):
             unit = here.first_unit(head=head) + (lane + batch).minimum(units - 1)
-            for name, term in zip(w.terms("fc"), w.of_fc, strict=True):
-                term[batch // WARP] = w.of_layer(name, layer, unit)[0]
+            w.of_fc.read(batch // WARP, layer, unit)
 
     here.either(read)
-    if not w.step.folded:
-        take_gain(w, w.of_layer("norm_1", layer, w.own, 2))
-
-
-def take_gain(w: Warps, gain: list[Any]) -> None:
-    """The weight of the next norm, of the lane's pair of columns."""
-    for i, value in enumerate(gain):
-        w.gain[i] = value
+    w.proj_bias[0] = w.own_of_layer("proj_bias", layer)
+    w.next_out_bias[0] = w.own_of_layer("out_bias", layer)
+    if s.folded:
+        return
+    w.gain_1[0], w.gain_2[0] = w.own_of_layer("norm_1", layer), w.own_of_layer("norm_2", layer)
+    w.out_scale[0] = w.of_layer("out_scales", layer, own_column(w))
+    for i, column in enumerate(projected(w)):
+        w.proj_scales[i] = w.of_layer("proj_scales", layer, column)
 
 
 def fetch(w: Warps, layer: Any) -> None:
@@ -150,20 +148,21 @@ def fetch(w: Warps, layer: Any) -> None:
 def walk_layer(w: Warps, layer: Any, cache: Cache) -> None:
     """A layer: attention in the blocks with a head, and the MLP in all."""
     s, here = w.step, w.here
-    fetch(w, (layer + 1).minimum(s.layers - 1))
-    bias = w.of_layer("proj_bias", layer, w.own, 2)
-    more = w.of_layer("out_bias", layer, w.own, 2)
-    gain = [] if s.folded else w.of_layer("norm_2", layer, w.own, 2)
-    scale = [] if s.folded else w.of_layer("out_scales", layer, own_column(w))
-    with cute.when(here.with_head):
+    after = (layer + 1).minimum(s.layers - 1)
+    with cute.when(here.with_head) if s.clusters > s.heads else nullcontext():
         attention(w, layer, cache)
-    for i, value in enumerate(w.sum(layer, 0, s.heads)):
-        w.x[i] = w.x[i] + value + bias[i]
-    take_gain(w, gain)
-    here.either(partial(mlp, w, layer, scale))
-    read_ahead(w, (layer + 1).minimum(s.layers - 1))
-    for i, value in enumerate(w.sum(layer, 1, s.clusters)):
-        w.x[i] = w.x[i] + value + more[i]
+    add(w, w.sum(layer, 0, s.heads), w.proj_bias[0])
+    w.out_bias[0] = w.next_out_bias[0]  # was read long ago
+    here.either(partial(mlp, w, layer))
+    fetch(w, after)
+    read_ahead(w, after)
+    add(w, w.sum(layer, 1, s.clusters), w.out_bias[0])
+
+
+def add(w: Warps, sums: list[Any], bias: Any) -> None:
+    """Adds a sum and a bias to the residual stream."""
+    for i, (value, one) in enumerate(zip(sums, floats([bias]), strict=True)):
+        w.x[i] = w.x[i] + value + one
 
 
 def logits_of(w: Warps, arrays: dict[str, Any], found: Likeliest) -> None:
@@ -187,6 +186,12 @@ def logits_of(w: Warps, arrays: dict[str, Any], found: Likeliest) -> None:
     first = as_number(before[0])
     held = cute.make_fragment(4, "f32")
     slots = 4 // each
+    token_of = partial(_token_of, w, slots)
+    scales = []
+    if s.logit_bits == 8:  # of all rows that the warp adds up
+        turns = ceil(s.rounds / slots / s.warps)
+        last = s.vocabulary - 1
+        scales = [arrays["head_scales"][token_of(w.warp + i * s.warps).minimum(last)] for i in range(turns)]
     for step in cute.range_(-(-s.rounds // slots)):
         cute.fill(held, 0.0)
         for i in range(slots):
@@ -195,17 +200,22 @@ def logits_of(w: Warps, arrays: dict[str, Any], found: Likeliest) -> None:
                     held[i * each + j] = value
         with cute.when(has_row(lane)):
             for i in range(4):
-                w.saved[w.row_place(step % 2, 0, w.warp) + i * ROWS + lane // 4] = held[i]
+                w.keep(step % 2, i, held[i])
         w.meet()
-        tile, row = (step * slots + lane // s.logit_rows) * s.blocks + here.block, lane % s.logit_rows
-        with cute.when(cute.both(cute.same(step % s.warps, w.warp), cute.less(tile, tiles))):
-            token = tile * s.logit_rows + row
-            value = w.row_total(step % 2, 0, lane)
-            if s.logit_bits == 8:
-                value = value * arrays["head_scales"][token]
+        token = token_of(step)
+        with cute.when(cute.both(cute.same(step % s.warps, w.warp), cute.less(token, s.vocabulary))):
+            value = w.row_total(step % 2, lane)
+            for i, scale in enumerate(scales):
+                value = cute.select(cute.same(step // s.warps, i), value * scale, value)
             value = value.to("bf16")
             arrays["logits"][token] = value
             found.take(value.to("f32"), token)
+
+
+def _token_of(w: Warps, slots: int, step: Any) -> Any:
+    """The token whose logit a lane adds up in a step over some slots."""
+    rows = w.step.logit_rows
+    return ((step * slots + w.lane // rows) * w.step.blocks + w.here.block) * rows + w.lane % rows
 
 
 def end(w: Warps, errors: Any) -> None:

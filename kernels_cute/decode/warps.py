@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from xdsl.dialects.builtin import f32, i32, i64
@@ -12,9 +13,9 @@ from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 
 from .block import Here, as_number, element_address
-from .lanes import CHUNK, COLUMNS, ROWS, WARP, across, dot, pair_of, total, vector
+from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, pair_of, raw, total, vector
 from .plan import ADDED, HEAD, PROJECTED
-from .products import Operand, has_row, operand, split, tile_times
+from .products import Operand, columns_times, has_row, operand, split, tile_columns
 
 COMPUTE = 1  # their barrier
 
@@ -31,7 +32,7 @@ class Warps:
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
         self.batches = -(-(max(s.units) // ROWS + 1) // 4)
-        # Sums over a warp's columns: of rows of fc in turns, and of those of q, k and v.
+        # Sums over a warp's columns: of rows of fc in turns, and of those of q, k and v. A row has one of each warp.
         self.saved = cute.shared_tensor("f32", Layout((2 * self.batches + 1) * s.warps * WARP))
         self.weighed = cute.shared_tensor("f32", Layout(s.warps * HEAD))  # values of a warp's positions
         self.weights = cute.shared_tensor("f32", Layout(s.warps * 2))  # their maximum, and the sum of their weights
@@ -40,11 +41,14 @@ class Warps:
         self.pairs = cute.shared_tensor("i32", Layout(s.warps * COLUMNS))
         self.merged = cute.shared_tensor("i32", Layout(HEAD))
         self.whole_sums = cute.shared_tensor("f32", Layout(3 * s.warps))
-        # Of the next use, read a layer ahead: biases of rows of q, k, v and of hidden units, and in 8 bits their scales
-        # and sums; and the norm's weight.
-        self.of_qkv = [cute.make_fragment(1, "f32") for _ in self.terms("qkv")]
-        self.of_fc = [cute.make_fragment(-(-max(s.units) // WARP), "f32") for _ in self.terms("fc")]
-        self.gain = cute.make_fragment(2, "f32")
+        # Of the next use, read before the wait for sums, as they are stored: what a row of q, k, v or a hidden
+        # unit is made with; biases of the lane's pair of columns, two bf16 in a register, and the norms' weights of it;
+        # scales of the columns whose sums the lane adds.
+        self.of_qkv, self.of_fc = Terms(self, "qkv", 1), Terms(self, "fc", -(-max(s.units) // WARP))
+        self.proj_bias, self.out_bias, self.next_out_bias, self.gain_1, self.gain_2 = (
+            cute.make_fragment(1, "i32") for _ in range(5)
+        )
+        self.proj_scales, self.out_scale = cute.make_fragment(s.tiles, "f32"), cute.make_fragment(1, "f32")
         # x by the root mean square of the norm before is what is multiplied in 8 bits; and that root.
         self.last_scale, self.last_root = cute.make_fragment(1, "f32"), cute.make_fragment(1, "f32")
         self.x, self.late = cute.make_fragment(2, "f32"), cute.make_fragment(1, "i32")
@@ -64,7 +68,7 @@ class Warps:
     def whole(self, values: Sequence[Any], place: int) -> list[Any]:
         """Sums over all lanes of all warps. `place`: where in shared memory, the first of as many."""
         s, places = self.step, range(place, place + len(values))
-        values = [across(value, 16, 8, 4, 2, 1) for value in values]
+        values = across(values, 16, 8, 4, 2, 1)
         with cute.when(cute.same(self.lane, 0)):
             for at, value in zip(places, values, strict=True):
                 self.whole_sums[self.warp + at * s.warps] = value
@@ -101,16 +105,16 @@ class Warps:
         there = arch.instruction("cluster.map", element_address(words, first), block, results=[i32])[0]
         arch.instruction("word.store", there, layer + 1, *values, n=len(values))
 
-    def terms(self, product: str) -> list[str]:
-        """What a row's product is made a result with: its bias; in 8 bits its scale, and its sum, which is what the
-        mean of x gives."""
-        return [f"{product}_{part}" for part in (("bias",) if self.step.folded else ("bias", "scales", "sums"))]
+    def of_layer(self, name: str, layer: Any, number: Any) -> Any:
+        """A number of a vector, of a layer, as it is stored."""
+        return self.vectors[name][layer * self._size(name) + number]
 
-    def of_layer(self, name: str, layer: Any, number: Any, count: int = 1) -> list[Any]:
-        """`count` numbers of a vector from number * count on, of a layer."""
-        size = {"qkv": 3, "fc": 4}.get(name.split("_")[0], 1) * self.step.width
-        read = vector(self.vectors[name], layer * (size // count) + number, count)
-        return read if self.vectors[name].dtype == "f32" else [value.to("f32") for value in read]
+    def own_of_layer(self, name: str, layer: Any) -> Any:
+        """Those of the lane's pair of columns, two bf16 in a register."""
+        return raw(self.vectors[name], layer * (self._size(name) // 2) + self.own, 2)[0]
+
+    def _size(self, name: str) -> int:
+        return {"qkv": 3, "fc": 4}.get(name.split("_")[0], 1) * self.step.width
 
     def arrive(self, number: Any) -> None:
         """The slot has been read."""
@@ -118,67 +122,89 @@ class Warps:
         with cute.when(cute.same(self.lane, 0)):
             self.here.free.arrive(number)
 
-    def normed(self) -> Operand:
+    def normed(self, gain: Any, sums: Across) -> Operand:
         """The warp's columns of x for a product behind a norm. In 8 bits they are as the norm before would have left
-        them, so that they are no large numbers."""
+        them, so that they are no large numbers. `gain`: the norm's weight; `sums`: that are added up meanwhile."""
         pair = [self.x[0], self.x[1]]
         if not self.step.folded:
-            pair = [value * self.gain[i] * self.last_scale[0] for i, value in enumerate(pair)]
-        return self.operand(pair, self.step.bits)
+            pair = [x * one * self.last_scale[0] for x, one in zip(pair, floats([gain[0]]), strict=True)]
+        return self.operand(pair, self.step.bits, sums)
 
-    def operand(self, pair: Sequence[Any], bits: int) -> Operand:
+    def operand(self, pair: Sequence[Any], bits: int, meanwhile: Across | None = None) -> Operand:
         """The warp's columns, of which each lane has its own pair."""
         first = self.warp * COLUMNS
         high, low = split(pair, bits)
         self.pairs[first + pair_of(self.lane)] = high
         self.pairs[first + WARP + pair_of(self.lane)] = low
+        if meanwhile:
+            meanwhile.step()
         arch.instruction("warp_sync")
         made = operand(self.pairs, first, self.lane, bits)
         arch.instruction("warp_sync")
         return made
 
-    def tiles(self, first: Any, count: int, x: Operand, bits: int) -> list[Any]:
-        """The products of tiles of 8 rows with the warp's columns of x, two tiles at a time."""
-        made, here, each, width = list[Any](), self.here, 16 // bits, self.step.width
-        for i in range(0, count, 2):
-            two = range(i, min(i + 2, count))
-            slots = list(dict.fromkeys(j // each for j in two))
-            for slot in slots:
-                here.full.wait(first + slot)
-            of_warp = self.warp * (ROWS * COLUMNS // 16 if each > 1 else COLUMNS // CHUNK)
-            at = [here.chunk(first + j // each) + j % each * (width // each) + of_warp for j in two]
-            made += tile_times(here.ring, at, width // CHUNK, self.lane, x, bits)
+    def tiles(self, first: Any, count: int, x: Operand, bits: int, meanwhile: Across | None = None) -> list[Any]:
+        """The products of tiles of 8 rows with the warp's columns of x, two tiles at a time. The next two are read
+        before these are multiplied."""
+        each, width = 16 // bits, self.step.width
+        pairs = [range(i, min(i + 2, count)) for i in range(0, count, 2)]
+        of_warp = self.warp * (ROWS * COLUMNS // 16 if each > 1 else COLUMNS // CHUNK)
+
+        def read(two: range) -> list[list[list[Any]]]:
+            for slot in dict.fromkeys(tile // each for tile in two):
+                self.here.full.wait(first + slot)
+            at = [
+                self.here.chunk(first + tile // each) + tile % each * (width // each) + of_warp for tile in two
+            ]  # fmt: skip
+            return tile_columns(self.here.ring, at, width // CHUNK, self.lane, bits)
+
+        made, ahead = list[Any](), read(pairs[0])
+        for i, two in enumerate(pairs):
+            now, ahead = ahead, read(pairs[i + 1]) if i + 1 < len(pairs) else []
+            if meanwhile:
+                meanwhile.step()
+            made += columns_times(now, x, bits)
+            if meanwhile:
+                meanwhile.step()
             arch.instruction("warp_sync")
             with cute.when(cute.same(self.lane, 0)):
-                for slot in slots:
-                    here.free.arrive(first + slot)
+                for slot in dict.fromkeys(tile // each for tile in two):
+                    self.here.free.arrive(first + slot)
         return made
 
-    def save(self, values: list[Any], place: Any, sums: Sequence[Any]) -> None:
-        """Puts a warp's sums of rows where all warps find them, and behind them those that a norm needs."""
+    def save(self, values: list[Any], place: Any, sums: Sequence[Any] = (), first: int = 0) -> None:
+        """Puts a warp's sums of rows where all warps find them, from tile `first` on, and behind them those that a norm
+        needs."""
         with cute.when(has_row(self.lane)):
             for i, value in enumerate(values):
-                self.saved[self.row_place(place, i // 4, self.warp) + i % 4 * ROWS + self.lane // 4] = value
+                self.keep(place, first + i, value)
+        if not sums:
+            return
         with cute.when(cute.same(self.lane, 0)):
             i = len(values)
             for j, value in enumerate(sums):
-                self.saved[self.row_place(place, i // 4, self.warp) + i % 4 * ROWS + j] = value
+                self.saved[self._place(place, i * ROWS + j) + self.warp] = value
 
-    def row_place(self, place: Any, batch: Any, warp: Any) -> Any:
-        return ((place * self.batches + batch) * self.step.warps + warp) * WARP
+    def keep(self, place: Any, tile: int, value: Any) -> None:
+        """Puts a warp's sum of the lane's row of a tile there."""
+        self.saved[self._place(place, tile * ROWS + self.lane // 4) + self.warp] = value
 
-    def row_total(self, place: Any, batch: Any, row: Any) -> Any:
+    def _place(self, place: Any, row: Any) -> Any:
+        return (place * (self.batches * WARP) + row) * self.step.warps
+
+    def row_total(self, place: Any, row: Any) -> Any:
         """A row's sum over all warps."""
-        return total([self.saved[self.row_place(place, batch, warp) + row] for warp in range(self.step.warps)])
+        warps = self.step.warps
+        width, first = gcd(warps, 4), self._place(place, row)
+        return total([one for i in range(warps // width) for one in vector(self.saved, first // width + i, width)])
 
     def norm(self, place: Any, count: int) -> tuple[Any, Any]:
         """What a sum of x is to be multiplied with behind a norm, and what is to be taken from it for each unit of the
         weight's sum. `save` has put the norm's sums behind `count` tiles."""
-        at = count % 4 * ROWS
-        square = self.row_total(place, count // 4, at) * (1.0 / self.step.width)
+        square = self.row_total(place, count * ROWS) * (1.0 / self.step.width)
         if self.step.folded:
             return self.rsqrt(square + self.eps), None
-        mean = self.row_total(place, count // 4, at + 1) * (1.0 / self.step.width)
+        mean = self.row_total(place, count * ROWS + 1) * (1.0 / self.step.width)
         deviation = square - mean * mean + self.eps
         scale = self.rsqrt(deviation)
         factor = scale * self.last_root[0]
@@ -196,8 +222,29 @@ class Warps:
     def rsqrt(self, value: Any) -> Any:
         return cute.Scalar(arch.instruction("rsqrt", value, results=[f32])[0])
 
-    def sums_of_norm(self) -> list[Any]:
+    def sums_of_norm(self) -> Across:
         """Of the warp's columns: of their squares, and of themselves where a mean is to be subtracted."""
         own = [self.x[0], self.x[1]]
-        values = [dot(own, own)] if self.step.folded else [dot(own, own), own[0] + own[1]]
-        return [across(value, 16, 8, 4, 2, 1) for value in values]
+        return Across([dot(own, own)] if self.step.folded else [dot(own, own), own[0] + own[1]])
+
+
+class Terms:
+    """What the products of rows are made results with: biases; in 8 bits also scales, and sums, which are what the mean
+    of x gives."""
+
+    def __init__(self, w: Warps, product: str, count: int) -> None:
+        self._w, kinds = w, ("bias",) if w.step.folded else ("bias", "scales", "sums")
+        self._held = {
+            name: cute.make_fragment(count, w.vectors[name].dtype) for name in (f"{product}_{k}" for k in kinds)
+        }
+        for held in self._held.values():
+            cute.fill(held, 0.0)
+
+    def read(self, at: int, layer: Any, number: Any) -> None:
+        """Reads those of a row of a layer."""
+        for name, held in self._held.items():
+            held[at] = self._w.of_layer(name, layer, number)
+
+    def values(self, at: int) -> list[Any]:
+        """Bias, and scale and sum."""
+        return [held[at].to("f32") for held in self._held.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ class Launcher(ReferenceLauncher):
         super().__init__()
         self.target, self.executor.sms, self._has = "sm_90", POLICY.sms, has
 
-    def has(self, op: str, dtype: str, sizes: dict[str, int]) -> bool:
-        return self._has and op in (OP, OP_F8, OP_F8_LOGITS) and dtype == "bf16" and sizes["P"] <= 32
+    def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
+        return self._has and op in (OP, OP_F8, OP_F8_LOGITS) and dtype == "bf16" and dims["P"] <= 32
 
 
 def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:

@@ -22,7 +22,7 @@ from toolchain.cute.executor.entry import EntryLaunch
 from toolchain.errors import UsageError
 
 SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS_APART": 32, "SLOTS": 5, "FLYING": 2}
-TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 3, "FLYING": 0}
+TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 4, "FLYING": 0}
 ALONE = TINY | {"CLUSTERS": 1, "UNITS": 32, "UNITS_APART": 8}
 OP, F8, F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
 TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
@@ -108,7 +108,7 @@ def test_the_next_launch_finds_its_sums_cleared() -> None:
     ("name", "which", "found"),
     [
         ("barrier", 1, Race),  # between a block's sums of rows and their reads
-        ("mbarrier.wait", 3, (MissingWait, Race)),  # for a slot that is free
+        ("mbarrier.wait", 7, (MissingWait, Race)),  # for a slot that is free
         ("mbarrier.wait", -4, MissingWait),  # for a slot that is full
         ("cluster.wait", 2, Race),  # before the first words
     ],
@@ -122,5 +122,7 @@ def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) ->
 def test_units_that_do_not_add_up_are_refused() -> None:
     with pytest.raises(UsageError, match="4096 hidden units of 3072"):
         Step(clusters=16)
+    with pytest.raises(UsageError, match="a ring of 3 slots"):
+        Step(slots=3)
     with pytest.raises(UsageError):
         Step(positions=1001)
