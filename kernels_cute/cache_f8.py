@@ -365,7 +365,7 @@ class Attention:
         t, own = self.t, self.t.head // ROWS  # numbers of a head
         for column in range(self.columns):
             query = self.j * 2 + column
-            weight = across(self.weight[column], 4, 8, 16)
+            (weight,) = across([self.weight[column]], 4, 8, 16)
             with cute.when(cute.less(query, t.queries)):
                 row = self.warp * t.queries + query
                 with cute.when(cute.same(self.i, 0)):
