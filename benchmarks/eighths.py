@@ -34,6 +34,7 @@ from toolchain.runtime import Executor, Launcher, open_executor
 from .harness import stats
 from .harness.measurement import Measurement
 from .harness.our_side import OurSide, poison
+from .harness.passes import Pass
 from .rows import by_rows
 
 if TYPE_CHECKING:
@@ -76,17 +77,6 @@ def ways(config: GPTConfig) -> list[Way]:
     alone = ["f8-weights", "i8-weights"]
     all_rows = [Way(kind, logits=logits) for kind in rows for logits in (False, True)]
     return [Way(), *all_rows, *map(Way, alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone)]
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A pass that is ready to be run, and what sets it back before each run. `logits`: (rows, V) after a run.
-    `time_us`: sets it back, and runs it."""
-
-    run: Callable[[], object]
-    prepare: Callable[[], object]
-    logits: Callable[[], NDArray[np.float32]]
-    time_us: Callable[[], float]
 
 
 def main() -> None:

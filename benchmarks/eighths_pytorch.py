@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpt.config import GPTConfig
 
-from .eighths import Pass
+from .harness.passes import Pass
 from .peers import torch_gpt, torch_gpt_f8
 from .peers.pytorch import Tensor, torch
 from .peers.torch_side import Replay, TorchSide

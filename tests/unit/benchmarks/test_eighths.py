@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.eighths import MODELS, Pass, Way, check, measure, ways
+from benchmarks.eighths import MODELS, Way, check, measure, ways
+from benchmarks.harness.passes import Pass
 from conformance.compare import benchmark_bound
 from tests.unit.gpt.conftest import ReferenceLauncher
 from toolchain.errors import ConformanceError
