@@ -125,8 +125,11 @@ def unsplit(tiles: Tiles | None = None, name: str = "decode_attention_unsplit_f8
     ) -> None:  # fmt: skip
         head, sequence, _ = arch.block_idx()
         position = as_number(positions[sequence])
-        arch.grid_wait()
         attention = Attention(t, (k_cache, v_cache), (k_scales, v_scales), sequence, head, position)
+        if t.stages:
+            attention.begin()
+        arch.grid_wait()
+        arch.instruction("grid_launch")  # the product behind may fetch its weights
         attention.append([new[sequence, head, None] for new in (k, v)])
         attention.take_queries(q[sequence, head, None], scale)
         attention.walk(0)
@@ -163,6 +166,7 @@ class Attention:
         self.i, self.j = self.lane // 4, self.lane % 4
         self.caches, self.scales = caches, [each[sequence, head, None] for each in scales]
         self.sequence, self.head, self.position = sequence, head, position
+        self.begun = False
         self.own, self.columns = t.positions // ROWS, min(t.queries, 2)
         self.acc = cute.make_fragment(t.head // 16 * 4, "f32")
         # Of the lane's columns: the maximum so far, the lane's sum of weights, and the unit of `acc`.
@@ -205,21 +209,42 @@ class Attention:
             held = arch.instruction("registers", *words, results=[i32] * len(words))  # all loads before the first use
             self._step(start, [cute.Scalar(word) for word in held])
 
+    def begin(self) -> None:
+        """Fetches the warp's first step of a walk from position 0 on, unless the token is in it: what stands before was
+        there long before the launch in front of this one."""
+        self._make_ring()
+        self.begun = True
+        start = self.warp * self.t.positions
+        with cute.when(self._is_old(start)):
+            self._fetch(start, self._slot(0))
+
+    def _is_old(self, start: Any) -> Any:
+        """Whether the token is behind a step."""
+        return cute.less(start + (self.t.positions - 1), self.position)
+
+    def _make_ring(self) -> None:
+        t = self.t
+        self.ring = cute.shared_tensor("i32", Layout(t.warps * t.stages * t.stage_words))
+
     def _walk_ring(self, first: Any, count: Any) -> None:
         """The same of the warp's steps, by copies to its ring in shared memory that are under way beside steps."""
         t = self.t
-        self.ring = cute.shared_tensor("i32", Layout(t.warps * t.stages * t.stage_words))
+        if not self.begun:
+            self._make_ring()
 
         def start_of(number: Any) -> Any:
             return (number * t.warps + self.warp) * t.positions + first
 
-        def fetch(number: Any) -> None:
-            with cute.when(cute.less(number, count)):
+        def fetch(number: Any, *wanted: Any) -> None:
+            condition = cute.less(number, count)
+            for more in wanted:
+                condition = cute.both(condition, more)
+            with cute.when(condition):
                 self._fetch(start_of(number), self._slot(number))
             arch.cp_async_commit_group()
 
         for number in range(t.stages - 1):
-            fetch(number)
+            fetch(number, *([cute.invert(self._is_old(start_of(0)))] if self.begun and not number else []))
         for number in cute.range_(count):
             arch.cp_async_wait_group(t.stages - 2)
             arch.instruction("warp_sync")  # what other lanes have copied; and they have read what is overwritten next

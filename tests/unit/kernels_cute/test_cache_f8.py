@@ -134,6 +134,11 @@ def same(word: Any) -> Any:
     return word
 
 
+def old_always(self: Any, start: Any) -> Any:
+    del self
+    return cute.less(start * 0, 1)
+
+
 def unclamped(self: Any, cache: Any, position: Any) -> Any:
     return cache[self.sequence, position, self.head, None]
 
@@ -160,6 +165,12 @@ def test_positions_behind_the_token_are_never_read(monkeypatch: pytest.MonkeyPat
         checked(SPANS, ONE, B=2, P=60, G=1, Q=1)
     with pytest.raises(ConformanceError):  # NaN times no weight
         checked(SPANS, ONE, B=3, P=64, G=1, Q=1)
+
+
+def test_a_step_with_the_token_that_is_fetched_before_the_append_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.Attention, "_is_old", old_always)
+    with pytest.raises((ConformanceError, Race)):
+        checked(UNSPLIT, RING, B=2, P=60, H=1)
 
 
 def test_a_unit_that_is_not_the_largest_weight_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
