@@ -154,7 +154,8 @@ def _way_of(key: str) -> str:
 def passes(
     config: GPTConfig, side: OurSide, forwards: Sequence[tuple[int, int]], batches: Sequence[int]
 ) -> Iterator[tuple[str, Callable[[GPT], Pass], NDArray[np.int32]]]:
-    """What makes each pass of a model, by its name, and its tokens: (B, T), or (B) of a step."""
+    """For each pass: its name, a function that makes it for a model, and its tokens, (B, T) of a forward pass or (B) of
+    a decoding step."""
     for batch, length in forwards:
         tokens = np.random.default_rng(1).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
         yield f"forward ({batch}, {length})", functools.partial(_forward, side, tokens), tokens

@@ -1,4 +1,4 @@
-"""What the choice of the next token leaves on a device: the likeliest token of each text, and the largest logits."""
+"""The results of choosing the next token, on a device: the likeliest token of each text, and the largest logits."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class GPT:
     def choosing_launches(
         self, work: Workspace, cache: KVCache, out: DeviceBuffer, chosen: Chosen
     ) -> Callable[[], None]:  # fmt: skip
-        """What launches a decoding step and the choice of the next token, which is then in `chosen` and in `work`."""
+        """A function that launches a decoding step and the choice of the next token, written to `chosen` and `work`."""
         parts, place = chosen.parts, {"tokens": work.tokens, "positions": work.positions}
         if self.takes_one_launch(cache):
             step, choose = self._one_step(work, cache, out, parts), partial(self.passes.choose, parts, **place)

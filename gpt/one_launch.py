@@ -55,7 +55,7 @@ class OneLaunch:
 
     @property
     def ran_out(self) -> str:
-        """What some block has waited for in vain, in its last launch; "" if nothing."""
+        """What a block gave up waiting for in the last launch, one of WAITS; "" if no block did."""
         errors = self._arrays["errors"].numpy()
         return WAITS[int(errors[errors > 0].min()) - 1] if errors.any() else ""
 

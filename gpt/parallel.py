@@ -90,7 +90,7 @@ class ParallelGPT:
         return sum(model.nbytes for model in self.ranks)
 
     def spreads(self, rows: int) -> bool:
-        """Whether a pass of so many rows shares out the residual stream, too: see spread.py."""
+        """True if the ranks share out the residual stream of a pass over so many rows (see spread.py)."""
         if not self._folded or not self.peers.apart:
             return False
         return can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import kernels_cute.cache_f8 as module
+import kernels_cute.cache_f8_walk as module
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.reference import eager, float64
