@@ -85,7 +85,7 @@ class Scattered:
     def wanted(self, rank: int) -> Array:
         """The own product is not rounded before the sum, those of the others are."""
         parts = [f64(x[rank]) @ f64(w) for x, w in zip(self.x, self.weight, strict=True)]
-        return sum(part if s == rank else f64(bf16(part)) for s, part in enumerate(parts))  # type: ignore[return-value]
+        return np.sum([part if s == rank else f64(bf16(part)) for s, part in enumerate(parts)], axis=0)
 
 
 @dataclass
