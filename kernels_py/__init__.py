@@ -124,7 +124,17 @@ def _functions(module: str) -> Mapping[str, ast.FunctionDef]:
 
 @cache
 def _parsed(text: str) -> Mapping[str, ast.FunctionDef]:
-    return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    """With `a = b` in a file, kernel a is kernel b: so ops whose kernels differ by a dtype alone share one."""
+    found: dict[str, ast.FunctionDef] = {}
+    for node in ast.parse(text).body:
+        match node:
+            case ast.FunctionDef():
+                found[node.name] = node
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if other in found:
+                found[name] = found[other]
+            case _:
+                pass
+    return found
 
 
 def _imported(module: str) -> ModuleType:

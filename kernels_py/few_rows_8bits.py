@@ -98,26 +98,9 @@ def linear_split_k_weight_f8_ahead(x, weight, weight_scales, partial, BM: Int, B
     split_k_ahead_over_8bits(x, weight, weight_scales, partial, BM, BN, BK)
 
 
-@ct.kernel
-def linear_weight_i8_ahead(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(ahead_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_gelu_weight_i8_ahead(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(ahead_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_residual_weight_i8_ahead(x, weight, weight_scales, bias, residual, out, BM: Int, BN: Int, BK: Int):
-    added(ahead_over_8bits, x, weight, weight_scales, bias, residual, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_split_k_weight_i8(x, weight, weight_scales, partial, BM: Int, BN: Int, BK: Int):
-    split_k_over_8bits(x, weight, weight_scales, partial, BM, BN, BK)
-
-
-@ct.kernel
-def linear_split_k_weight_i8_ahead(x, weight, weight_scales, partial, BM: Int, BN: Int, BK: Int):
-    split_k_ahead_over_8bits(x, weight, weight_scales, partial, BM, BN, BK)
+# A kernel has no dtype of its own: integers take those of floats.
+linear_weight_i8_ahead = linear_weight_f8_ahead
+linear_gelu_weight_i8_ahead = linear_gelu_weight_f8_ahead
+linear_residual_weight_i8_ahead = linear_residual_weight_f8_ahead
+linear_split_k_weight_i8 = linear_split_k_weight_f8
+linear_split_k_weight_i8_ahead = linear_split_k_weight_f8_ahead

@@ -165,45 +165,10 @@ def layernorm_linear_gelu_weight_f8_one_row(
     )
 
 
-@ct.kernel
-def layernorm_linear_weight_i8(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_plain(norm_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
-
-
-@ct.kernel
-def layernorm_linear_weight_i8_ahead(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_plain(norm_ahead_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
-
-
-@ct.kernel
-def layernorm_linear_weight_i8_one_row(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_plain(norm_one_row_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
-
-
-@ct.kernel
-def layernorm_linear_gelu_weight_i8(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_activated(norm_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
-
-
-@ct.kernel
-def layernorm_linear_gelu_weight_i8_ahead(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_activated(norm_ahead_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
-
-
-@ct.kernel
-def layernorm_linear_gelu_weight_i8_one_row(
-    x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
-):
-    norm_activated(
-        norm_one_row_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK
-    )
+# A kernel has no dtype of its own: integers take those of floats.
+layernorm_linear_weight_i8 = layernorm_linear_weight_f8
+layernorm_linear_weight_i8_ahead = layernorm_linear_weight_f8_ahead
+layernorm_linear_weight_i8_one_row = layernorm_linear_weight_f8_one_row
+layernorm_linear_gelu_weight_i8 = layernorm_linear_gelu_weight_f8
+layernorm_linear_gelu_weight_i8_ahead = layernorm_linear_gelu_weight_f8_ahead
+layernorm_linear_gelu_weight_i8_one_row = layernorm_linear_gelu_weight_f8_one_row

@@ -154,41 +154,12 @@ def swiglu_weight_f8_one_row(x, gate, gate_scales, up, up_scales, out, BM: Int, 
     one_row_pair_over_8bits(x, gate, gate_scales, up, up_scales, out, BM, BN, BK)
 
 
-@ct.kernel
-def linear_weight_i8(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_gelu_weight_i8(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_residual_weight_i8(x, weight, weight_scales, bias, residual, out, BM: Int, BN: Int, BK: Int):
-    added(over_8bits, x, weight, weight_scales, bias, residual, out, BM, BN, BK)
-
-
-@ct.kernel
-def swiglu_weight_i8(x, gate, gate_scales, up, up_scales, out, BM: Int, BN: Int, BK: Int):
-    pair_over_8bits(x, gate, gate_scales, up, up_scales, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_weight_i8_one_row(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(one_row_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_gelu_weight_i8_one_row(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(one_row_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
-
-
-@ct.kernel
-def linear_residual_weight_i8_one_row(x, weight, weight_scales, bias, residual, out, BM: Int, BN: Int, BK: Int):
-    added(one_row_over_8bits, x, weight, weight_scales, bias, residual, out, BM, BN, BK)
-
-
-@ct.kernel
-def swiglu_weight_i8_one_row(x, gate, gate_scales, up, up_scales, out, BM: Int, BN: Int, BK: Int):
-    one_row_pair_over_8bits(x, gate, gate_scales, up, up_scales, out, BM, BN, BK)
+# A kernel has no dtype of its own: integers take those of floats.
+linear_weight_i8 = linear_weight_f8
+linear_gelu_weight_i8 = linear_gelu_weight_f8
+linear_residual_weight_i8 = linear_residual_weight_f8
+swiglu_weight_i8 = swiglu_weight_f8
+linear_weight_i8_one_row = linear_weight_f8_one_row
+linear_gelu_weight_i8_one_row = linear_gelu_weight_f8_one_row
+linear_residual_weight_i8_one_row = linear_residual_weight_f8_one_row
+swiglu_weight_i8_one_row = swiglu_weight_f8_one_row
