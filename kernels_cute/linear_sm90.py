@@ -7,7 +7,7 @@ same time on different parts of the work:
    the weight for each step along K. It waits only for a stage to be free, so it runs ahead, into the next tile too.
 2. Multiply: the other warpgroups wait for a stage to be full, add its product to sums in registers by wgmma, and free
    the stage of the product before.
-3. Write: behind the last step along K they apply the epilogue and lay 64 columns at a time into shared memory, from
+3. Write: behind the last step along K they apply the epilogue and lay some columns at a time into shared memory, from
    where TMA stores them while the next tile is computed.
 
 With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's tile, for both.
@@ -36,20 +36,29 @@ from toolchain.errors import UsageError
 from .epilogues import PLAIN, Epilogue, Operands
 from .linear import ROW
 from .store_sm90 import Part, Store, StoreOver
-from .tiles_sm90 import ATOM, BYTES, REGISTERS, SWIZZLE, WARPGROUP, Tiles
+from .tiles_sm90 import ATOM, BYTES, REGISTERS, STEP, SWIZZLE, WARPGROUP, Tiles
 from .walk_sm90 import Walk
 
 TURN = 3  # the number of the first of two barriers of the block, behind those of the store
 
 
 def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
-    """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, the output, and the residual
-    if there is one."""
+    """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, the output, the residual if
+    there is one, and the weight's last columns if they are fewer than 64."""
     weight = (tiles.n // tiles.blocks, tiles.k) if epilogue.weight_has_columns else (tiles.k // tiles.blocks, ROW)
-    out = (tiles.m if tiles.apart else ATOM, ROW)
+    out = (tiles.m if tiles.apart else ATOM, tiles.row)
     bytes_ = ROW if epilogue.is_narrow else BYTES  # of a row of out's box, and of its swizzle
-    made = TensorMap("x", (tiles.m, tiles.k), BYTES), TensorMap("weight", weight, BYTES), TensorMap("out", out, bytes_)
-    return (*made, TensorMap("residual", (tiles.m, ROW), BYTES)) if epilogue.adds_residual else made
+    bytes_ = bytes_ if tiles.row == ROW else 0
+    made = [
+        TensorMap("x", (tiles.m, tiles.k), BYTES),
+        TensorMap("weight", weight, BYTES),
+        TensorMap("out", out, bytes_),
+    ]
+    if epilogue.adds_residual:
+        made.append(TensorMap("residual", (tiles.m, tiles.row), bytes_))
+    if tiles.tail and not epilogue.weight_has_columns:
+        made.append(TensorMap("weight", (tiles.k // tiles.blocks, tiles.tail), BYTES))
+    return tuple(made)
 
 
 def store_of(dtype: str, t: Tiles, maps: Sequence[Any], walk: Walk, operands: Operands) -> Store:
@@ -84,12 +93,16 @@ def linear(
         raise UsageError(f"{t} is no tile of {given}", hint=f"width={epilogue.width(dtype)}")
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k{32 // t.width}.f32.{given}"), (t.groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
-    parts, summed, count = t.n // ROW, t.summed or t.n, len(scheme.maps(t, epilogue))
+    whole = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.pieces * ROW}k16.f32.bf16"), (t.groups, 1, 1))
+    of_weight = mma if columns else whole  # N in parts of 64, the last one too
+    tail = bool(t.tail) and not columns
+    parts, summed, count = t.n // t.row, t.summed or t.n, len(scheme.maps(t, epilogue))
     parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * count)
 
     @cute.kernel(*parameters, threads=t.threads, name=name, cluster=(t.blocks, 1, 1))
     def kernel(*arguments: Any) -> None:
         operands, (x_map, weight_map, *store_maps) = epilogue.operands(arguments), arguments[-count:]
+        tail_map = store_maps.pop() if tail else weight_map
         k, extent = operands["x"].shape[-1], epilogue.shape(operands)
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
@@ -101,8 +114,8 @@ def linear(
         if columns:
             sw = cute.shared_tensor(given, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
         else:  # N lies side by side, in parts of a row
-            shape = ((ROW, t.n // ROW), t.k, t.stages)
-            sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
+            shape = ((ROW, t.pieces), t.k, t.stages)
+            sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.pieces * ROW * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, t.groups * t.blocks)
         store = scheme.store(operands["out"].dtype, t, store_maps, walk, operands)
         with cute.when(cute.same(thread, 0)):
@@ -143,11 +156,12 @@ def linear(
                             half = cute.address(cute.local_tile(sw[None, None, stage], (height, t.k), (rank, 0)))
                             at_n = column * t.n + rank * height
                             arch.instruction(load_weight, half, weight_map, signal, *mask, at_k, at_n)
-                        for part in range(0 if columns else t.n // ROW):
+                        for part in range(0 if columns else t.pieces):
                             whole = sw[(None, part), None, stage]
                             half = cute.address(cute.local_tile(whole, (ROW, depth), (0, rank)))
                             at_n = column * t.n + part * ROW
-                            arch.instruction(load_weight, half, weight_map, signal, *mask, at_n, at_k + rank * depth)
+                            map_ = tail_map if part == t.pieces - 1 else weight_map
+                            arch.instruction(load_weight, half, map_, signal, *mask, at_n, at_k + rank * depth)
 
             store.load(thread, walk.tile, turns)
 
@@ -155,7 +169,7 @@ def linear(
             arch.instruction("set_registers", atom="inc", n=t.registers)
             consumer, lane = (thread - WARPGROUP) // WARPGROUP, thread % WARPGROUP
             worker = lane if t.apart else thread - WARPGROUP
-            a, b = cute.partition(mma, "A", sx, worker), cute.partition(mma, "B", sw, worker)
+            a, b = cute.partition(mma, "A", sx, worker), cute.partition(of_weight, "B", sw, worker)
             sums = cute.make_fragment(_by_parts(t), "f32")
             total = cute.make_fragment(_by_parts(t), "f32") if t.run else sums
             first = cute.same(lane, 0)
@@ -226,8 +240,8 @@ def linear(
                 for part in of_tile:
                     place = store.place(part, extent)
                     store(epilogue(total[(None, None, (None, part.part)), None, None], place, known), part)
-                    if epilogue.last and (part.part + 1) * ROW % summed == 0:
-                        epilogue.last(place, known, (part.at[1] + 1) * ROW // summed - 1)
+                    if epilogue.last and (part.part + 1) * t.row % summed == 0:
+                        epilogue.last(place, known, (part.at[1] + 1) * t.row // summed - 1)
                     store.end(part)
             store.finish(consumer, first)
         if t.paired:
@@ -237,5 +251,5 @@ def linear(
 
 
 def _by_parts(t: Tiles) -> Layout:
-    """The sums of a thread: two in a row, two rows, and columns in steps of 8, in parts of 64."""
-    return Layout(((2, 2, (ROW // 8, t.n // ROW)), t.m // ATOM // t.groups, 1))
+    """The sums of a thread: two in a row, two rows, and columns in steps of 8, in parts of `row`."""
+    return Layout(((2, 2, (t.row // STEP, t.n // t.row)), t.m // ATOM // t.groups, 1))

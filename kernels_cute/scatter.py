@@ -37,6 +37,8 @@ BLOCK = 5  # the number of the barrier at which the computing warpgroups of a bl
 def maps(t: Tiles, epilogue: Epilogue) -> tuple[TensorMap, ...]:
     """The tensor maps behind the op's parameters: of x, the weight, the output, and what arrives. Then, as they are
     read: what arrives, and the residual stream."""
+    if t.n % ROW:
+        raise UsageError(f"{t} is no tile of several ranks", hint=f"n as a multiple of {ROW}")
     rows = t.m if t.apart else ATOM
     to_all = isinstance(epilogue, Shared) and epilogue.to_all
     x, out = ((t.m, t.k), (1, rows, ROW)) if to_all else ((1, t.m, t.k), (rows, ROW))

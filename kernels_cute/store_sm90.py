@@ -1,8 +1,8 @@
 """How tiles of a product for sm_90a leave registers, and how a residual comes in.
 
-A warpgroup lays 64 columns at a time into shared memory, from where TMA stores them in the background. A residual's
-tile comes the other way, by TMA into the part of shared memory that the result is then written to: a thread that only
-loads fills the parts of the next tiles while this one is multiplied.
+A warpgroup lays a part of a tile's columns at a time into shared memory, from where TMA stores them in the background.
+A residual's tile comes the other way, by TMA into the part of shared memory that the result is then written to: a
+thread that only loads fills the parts of the next tiles while this one is multiplied.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ At = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """64 columns of a tile that a warpgroup writes. `part`: which of the tile's; `at`: its row and column among tiles
-    of m x 64; `number`: counted over all parts that go through this warpgroup's ring; `consumer`: the number of the
+    """Some columns of a tile that a warpgroup writes. `part`: which of the tile's; `at`: its row and column among parts
+    of m x `row`; `number`: counted over all parts that go through this warpgroup's ring; `consumer`: the number of the
     warpgroup; `worker`: that of the thread among those of a tile; `first`: true in one thread of the warpgroup."""
 
     part: int
@@ -42,26 +42,23 @@ class Part:
 
 
 class Store:
-    """Writes parts of 64 columns of a tile through shared memory, by TMA, in the background. Raises UsageError."""
+    """Writes parts of a tile's columns through shared memory, by TMA, in the background. Raises UsageError."""
 
     def __init__(self, dtype: str, t: Tiles, out_map: Any) -> None:
         self.t, self.out_map = t, out_map
-        self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{ROW}k16.f32.bf16"), (t.groups, 1, 1))  # as sums lie
+        self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.row}k16.f32.bf16"), (t.groups, 1, 1))  # as sums lie
         self.narrow = cute.BITS[dtype] == 8
-        atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom("stmatrix.x4", 16)
+        if self.narrow and t.row != ROW:
+            raise UsageError(f"{t}: results of 8 bits are stored in {ROW} columns", hint=f"n as a multiple of {ROW}")
+        self.matrices = "x4" if t.row % 16 == 0 else "x2"  # of 8 x 8, that a warp moves at once
+        atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom(f"stmatrix.{self.matrices}", 16)
         self.copy = cute.make_tiled_copy_like(atom, self.mma, "c")
         swizzle = cute.Swizzle(2, 4, 3) if self.narrow else SWIZZLE  # of rows of 64 or 128 bytes
-        layout = Layout((t.m, ROW, t.parts * t.rings), (ROW, 1, t.m * ROW))
-        self.tiles = cute.shared_tensor(dtype, layout, swizzle=swizzle)
-
-    def check(self) -> None:
-        """Raises UsageError unless each tile begins with the first part of shared memory."""
-        if self.t.n // ROW % self.t.parts:
-            raise UsageError(f"{self.t.n} columns are no multiple of {self.t.parts} parts of {ROW}")
+        layout = Layout((t.m, t.row, t.parts * t.rings), (t.row, 1, t.m * t.row))
+        self.tiles = cute.shared_tensor(dtype, layout, swizzle=swizzle if t.row == ROW else None)
 
     def init(self) -> None:
         """For one thread; the block synchronises behind it."""
-        self.check()
 
     def load(self, thread: Any, tile_of: Callable[[Any], At], turns: Any) -> None:
         """What threads of the first warpgroup do beside its first thread."""
@@ -85,7 +82,7 @@ class Store:
 
     def place(self, p: Part, shape: At) -> Place:
         """Where the part's sums lie in the output."""
-        return Place(self.mma, (self.t.m, ROW), p.at, shape, p.worker)
+        return Place(self.mma, (self.t.m, self.t.row), p.at, shape, p.worker)
 
     def begin(self, p: Part) -> None:
         """Waits until the part's shared memory may be written."""
@@ -106,8 +103,8 @@ class Store:
         with cute.when(p.first):
             rows = self.t.m if self.t.apart else ATOM
             begin = 0 if self.t.apart else p.consumer
-            source = cute.address(cute.local_tile(tile, (rows, ROW), (begin, 0)))
-            self.send(source, p.at[1] * ROW, p.at[0] * self.t.m + begin * rows)
+            source = cute.address(cute.local_tile(tile, (rows, self.t.row), (begin, 0)))
+            self.send(source, p.at[1] * self.t.row, p.at[0] * self.t.m + begin * rows)
             arch.instruction("copy.bulk_commit_group")
 
     def send(self, source: Any, column: Any, row: Any) -> None:
@@ -122,11 +119,13 @@ class Store:
         return self.tiles[None, None, self.buffer(p)]
 
     def buffer(self, p: Part) -> Any:
-        return p.part % self.t.parts + (p.consumer * self.t.parts if self.t.apart else 0)
+        whole = self.t.n // self.t.row % self.t.parts == 0  # each tile begins with the first place
+        place = (p.part if whole else p.number) % self.t.parts
+        return place + (p.consumer * self.t.parts if self.t.apart else 0)
 
     def order(self, side: str, copy: Any, layout: Layout) -> Layout:
         """The registers of a part's sums, or of values beside them, in the order in which a copy takes them."""
-        whole = Layout((self.t.m, ROW))
+        whole = Layout((self.t.m, self.t.row))
         return cute.retile(copy.partition(side, whole)[1], self.mma.partition("c", whole)[1], layout)
 
     def meet(self, p: Part) -> None:
@@ -142,14 +141,14 @@ class StoreOver(Store):
         self.residual_map = residual_map
         self.lag = min(t.parts - 1, 1)  # parts that are being stored while the next is computed
         self.full, self.free = Barriers(t.parts, 1, t.rings), Barriers(t.parts, t.groups, t.rings)
-        self.copy_in = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), self.mma, "c")
+        self.copy_in = cute.make_tiled_copy_like(cute.CopyAtom(f"ldmatrix.{self.matrices}", 16), self.mma, "c")
 
     def init(self) -> None:
         self.full.init()
         self.free.init()
 
     def load(self, thread: Any, tile_of: Callable[[Any], At], turns: Any) -> None:
-        t, parts = self.t, self.t.n // ROW
+        t, parts = self.t, self.t.n // self.t.row
         for ring in range(t.rings):
             full, free = self.full.of(ring), self.free.of(ring)
             with cute.when(cute.same(thread, (ring + 1) * WARP)):
@@ -160,7 +159,7 @@ class StoreOver(Store):
                         number = turn // t.rings * parts + part
                         stage = number % t.parts
                         free.wait(number, free=True)
-                        self.bring(full, number, ring * t.parts + stage, column * t.n + part * ROW, row)
+                        self.bring(full, number, ring * t.parts + stage, column * t.n + part * t.row, row)
 
     def start_loading(self) -> None:
         """Before a ring's first part, for the thread that loads it."""
@@ -173,7 +172,7 @@ class StoreOver(Store):
         arch.instruction("copy.tma_load", target, self.residual_map, signal, column, row * self.t.m)
 
     def place(self, p: Part, shape: At) -> Place:
-        return _Brought(self.mma, (self.t.m, ROW), p.at, shape, p.worker, brought=lambda: self._residual(p))
+        return _Brought(self.mma, (self.t.m, self.t.row), p.at, shape, p.worker, brought=lambda: self._residual(p))
 
     def begin(self, p: Part) -> None:
         """Nothing to wait for: the residual has come, and a warp writes only what it has read itself."""
@@ -183,7 +182,7 @@ class StoreOver(Store):
         which a warpgroup whose product is next does not wait yet."""
         if p.part or not self.lag:
             self._give_back(p, self.lag)
-        if self.lag and self.t.apart and p.part == self.t.n // ROW - 1:
+        if self.lag and self.t.apart and p.part == self.t.n // self.t.row - 1:
             self._give_back(p, 0)
 
     def _give_back(self, p: Part, running: int) -> None:
@@ -212,7 +211,9 @@ class StoreOver(Store):
 
     def read(self, p: Part, tile: TensorValue) -> Values:
         """What a thread has of a part in shared memory, as f32 in the order of its sums."""
-        held = cute.make_fragment(Layout(self.mma.partition("c", Layout((self.t.m, ROW)))[1].shape), self.tiles.dtype)
+        held = cute.make_fragment(
+            Layout(self.mma.partition("c", Layout((self.t.m, self.t.row)))[1].shape), self.tiles.dtype
+        )
         part = cute.partition(self.copy_in, "S", tile, p.worker)
         cute.copy(self.copy_in, part, cute.with_layout(held, self.order("D", self.copy_in, held.layout)))
         return [held[i].to("f32") for i in range(size(held.layout))]

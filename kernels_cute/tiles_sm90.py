@@ -1,4 +1,7 @@
-"""How a product for sm_90a divides its work: a block's tile, the pipeline's stages, and what waits to be stored."""
+"""How a product for sm_90a divides its work: a block's tile, the pipeline's stages, and what waits to be stored.
+
+A tile's columns are any multiple of 8 that wgmma has, so that tiles can be chosen of which each round keeps almost all
+multiprocessors busy. The weight's tile lies in parts of 64 columns, of which the last may have fewer."""
 
 from __future__ import annotations
 
@@ -14,19 +17,22 @@ BYTES = 128  # of a row of x and of the weight in shared memory, the widest that
 SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
+MOST = 256  # columns of a product of a warpgroup
 SUMS = 192  # of a thread, which keeps 40 registers for all else
 REGISTERS = 504  # of a thread of each of three warpgroups together, in eights: a multiprocessor has 65,536
 MBARRIER = 8  # bytes
+STEP = 8  # columns: those of a product are a multiple of it
+WIDEST = 120  # columns of a part that is stored without a swizzle
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
-    be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
-    else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an element of x
-    and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a thread that
-    computes. `summed`: columns over which a row's squares are summed up, for an epilogue that does; 0 for all of the
-    tile's. Raises UsageError."""
+    """The tile of a block, the pipeline's stages, and the parts of `row` columns of a result that wait in shared memory
+    to be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other
+    multiplies; else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an
+    element of x and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a
+    thread that computes. `summed`: columns over which a row's squares are summed up, for an epilogue that does; 0 for
+    all of the tile's. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -41,18 +47,22 @@ class Tiles:
     summed: int = 0
 
     def __post_init__(self) -> None:
-        if self.n % ROW or self.m % ATOM or self.k * self.width != BYTES:
+        if self.n % STEP or not 0 < self.n <= MOST or self.m % ATOM or self.k * self.width != BYTES:
             raise UsageError(
                 f"a tile of {self.m} x {self.n} x {self.k}",
-                hint=f"multiples of {ATOM}, and {BYTES // self.width} along K",
+                hint=f"multiples of {ATOM} and of {STEP} up to {MOST}, and {BYTES // self.width} along K",
             )
         if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):
             raise UsageError(f"{self}: a warpgroup has no registers for two sums", hint="a smaller tile, not apart")
-        used = self.stages * (self.bytes + 2 * MBARRIER) + self.rings * self.parts * (self.part_bytes + 2 * MBARRIER)
+        used = self.stages * (self.stage_bytes + 2 * MBARRIER) + self.rings * self.parts * (
+            self.part_bytes + 2 * MBARRIER
+        )
         if used > MAX_SHARED:
             raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
-        if self.summed % ROW or (self.summed and self.n % self.summed):
-            raise UsageError(f"{self}: squares of {self.summed} columns", hint=f"a multiple of {ROW} that divides n")
+        if self.summed % self.row or (self.summed and self.n % self.summed):
+            raise UsageError(
+                f"{self}: squares of {self.summed} columns", hint=f"a multiple of {self.row} that divides n"
+            )
 
     @property
     def consumers(self) -> int:
@@ -70,9 +80,27 @@ class Tiles:
         return self.consumers if self.apart else 1
 
     @property
+    def row(self) -> int:
+        """Columns of a part of the result: 64, whose swizzle spreads them over all banks, or an odd number of eights,
+        which lie in all banks as they are."""
+        if self.n % ROW == 0:
+            return ROW
+        return max(width for width in range(STEP, WIDEST + 1, 2 * STEP) if self.n % width == 0)
+
+    @property
+    def tail(self) -> int:
+        """Columns of the weight's last part, or 0 if it has 64 as the others."""
+        return self.n % ROW
+
+    @property
+    def pieces(self) -> int:
+        """Parts of 64 columns of the weight, the last one with it."""
+        return -(-self.n // ROW)
+
+    @property
     def part_bytes(self) -> int:
         """Of a part of a result of 16 bits."""
-        return self.m * ROW * 2
+        return self.m * self.row * 2
 
     @property
     def blocks(self) -> int:
@@ -85,5 +113,10 @@ class Tiles:
 
     @property
     def bytes(self) -> int:
-        """Of one stage."""
+        """That a stage is filled with."""
         return (self.m + self.n) * BYTES
+
+    @property
+    def stage_bytes(self) -> int:
+        """That a stage takes: the weight's last part has rows as wide as the others."""
+        return (self.m + self.pieces * ROW) * BYTES

@@ -78,13 +78,13 @@ def _box(
     (offset, inside), width = _elements(call, warp, first, lane, images=images)
     bytes_ = (offset.reshape(-1, 1) + np.arange(size)).reshape(-1)
     held = np.repeat(inside.reshape(-1), size)
-    shared = address + np.arange(len(bytes_))
+    row = width * size
+    pitch = said.swizzle if said.swizzle else row  # a narrower box keeps the swizzle's rows
+    shared = address + (np.arange(len(bytes_) // row)[:, None] * pitch + np.arange(row)).reshape(-1)
     align = 8 * said.swizzle if said.swizzle else ALIGN
     if address % align:
         place = warp.block.shared.place(address - SHARED_BASE)
         warp.fail(Misaligned, f"a box at {place}, an address that is no multiple of {align}", lane=lane)
-    if said.swizzle and width * size != said.swizzle:
-        raise NoSemantics("the executor has boxes with a swizzle that are as wide as it only")
     if said.swizzle:
         shared = swizzled(shared, SWIZZLES[said.swizzle])
     shared = shared - SHARED_BASE

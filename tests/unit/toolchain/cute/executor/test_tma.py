@@ -309,3 +309,28 @@ def test_a_warp_that_ends_before_its_store_has_read_shared_memory(missing: str) 
     assert (target == 2).all()
     with pytest.raises(MissingWait, match=r"the warp ends while .*copy.tma_store at .* may still read shared memory"):
         run(without(made, f"cute_nvgpu.arch.{missing}"), (TensorMap(target, BOX),))
+
+
+@pytest.mark.parametrize("columns", [8, 32])
+def test_a_box_narrower_than_its_swizzle_keeps_the_swizzles_rows(columns: int) -> None:
+    @cute.kernel(cute.TensorMap(), cute.Array("bf16"), threads=32)
+    def made(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        swizzle = cute.Swizzle(3, 4, 3)
+        tile = cute.shared_tensor("bf16", Layout((16, 64), (64, 1)), align=1024, swizzle=swizzle)
+        full = Barriers(1, 1)
+        with cute.when(cute.same(thread, 0)):
+            full.init()
+            arch.instruction("mbarrier.init_fence")
+            full.expect(0, 16 * columns * 2)
+            arch.instruction("copy.tma_load", cute.address(tile), source, full.at(0), 0, 0)
+        arch.sync_threads()
+        full.wait(0)
+        for row in range(16):
+            for column in range(columns):
+                target[row, column] = tile[row, column]
+
+    source = np.arange(16 * columns, dtype=np.float32).reshape(16, columns).astype(ml_dtypes.bfloat16)
+    target = np.zeros_like(source)
+    run(made, (TensorMap(source, (16, columns), 128), target))
+    assert (target == source).all()
