@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from toolchain.contract.entry import CHANNEL, WORK, ops
 from .cases import Case
 from .cases.scaled import SCALED, SCALED_F8, SCALED_I8
 from .cases.weights_8bits import WEIGHT_8BITS, WEIGHT_F8, WEIGHT_I8
+from .normal import PERIOD, normal
 
 Array = NDArray[np.generic]
 
@@ -63,7 +65,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         elif storage == "i32":
             arrays[param.name] = _indices(case, param.name, shape, rng)
         else:
-            arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
+            arrays[param.name] = _array(case, param.name, shape, NUMPY_DTYPES[storage], rng)
     if (
         case.op in GROUPED_DECODING
     ):  # NaN behind the position: in a real cache a former sequence's values are left there
@@ -95,6 +97,15 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
+def _array(
+    case: Case, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic], rng: np.random.Generator
+) -> Array:
+    """The values of an input in its dtype. A large one whose elements mean the same wherever they lie repeats some."""
+    alike = name in WEIGHTS or (name in CACHES and case.op in CACHED_F8)
+    drawn = (PERIOD,) if alike and math.prod(shape) > PERIOD else shape
+    return np.resize(_values(case, name, drawn, rng).astype(dtype), shape)
+
+
 def _forget(pages: Array, tables: Array, lengths: Array) -> None:
     """Fills pages with NaN, but for the first positions of each sequence."""
     kept, size = np.zeros(pages.shape[:2], bool), pages.shape[1]  # (R, PAGE)
@@ -113,6 +124,8 @@ CACHED_F8 = (
     "kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8",
     "decode_attention_unsplit_f8", "kv_from_f8",
 )  # fmt: skip
+WEIGHTS = ("weight", "gate", "up", "qkv", "proj", "fc", "out", "head", "wte", "wpe")
+CACHES = ("k_cache", "v_cache")
 STEPS = tuple(name for name in ops() if name.startswith("decode_step"))
 # Ops that append one token per sequence and attend to it
 DECODING = ("decode_attention", "decode_attention_unsplit", "decode_attention_unsplit_f8", "rope_decode_attention")
@@ -127,8 +140,8 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
     if name in (*CHANNEL, *WORK, *ops()[case.op].scratch) or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
     if case.op in DECODING and case.op in CACHED_F8:  # attention reads them
-        return _values(case, name, array.shape, rng).astype(array.dtype)
-    values = rng.standard_normal(array.shape)
+        return _array(case, name, array.shape, array.dtype, rng)
+    values = normal(rng, array.shape)
     if case.op in DECODING and name == "k_cache":
         values *= _ramp(array.shape[1], 0.25, 1.0)
     return values.astype(array.dtype)
@@ -194,7 +207,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
 
 
 def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-    values = rng.standard_normal(shape)
+    values = normal(rng, shape)
     match case.op, name:
         case (_, "x") if case.mean:
             values += case.mean

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from conformance.normal import normal
 from toolchain.errors import UsageError
 from toolchain.files import replacing
 from toolchain.pinned.models import find, models
@@ -139,7 +140,8 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
     rng = np.random.default_rng(seed)
     tensors: dict[str, Array] = {}
     for name, shape in shapes(config).items():
-        values = rng.standard_normal(shape, np.float32) * np.float32(0.02)
+        values = normal(rng, shape, np.float32)
+        values *= np.float32(0.02)
         norm = "ln_" in name or "norm" in name
         if norm:
             values *= 5

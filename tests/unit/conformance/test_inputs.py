@@ -56,3 +56,12 @@ def test_outputs_are_poisoned_and_seeds_matter() -> None:
     assert np.isnan(first.outputs["out"]).all()
     assert (first.arrays["x"] == again.arrays["x"]).all()
     assert (first.arrays["x"] != other.arrays["x"]).any()
+
+
+def test_a_large_weight_has_no_two_rows_alike_and_an_activation_its_own_first_row() -> None:
+    case = Case("rms_linear", {"M": 1500, "K": 1024, "N": 1040, "Z": 1, "L": 1500}, "")
+    arrays = make_inputs(case, "bf16", seed=1).arrays
+    assert all(len({row.tobytes() for row in arrays[name]}) == len(arrays[name]) for name in ("x", "weight"))
+    x, weight = (arrays[name].astype(np.float32) for name in ("x", "weight"))
+    assert abs(weight.std() * 32 - 1) < 0.01
+    assert abs(x[0]).max() < 0.02 < abs(x[1]).max()
