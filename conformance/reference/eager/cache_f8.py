@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import float64
-from .grouped import grouped_decode_attention, rope_append
+from .grouped import over_spans, rope_append
 from .rounding import F32, Array, f32, rounded
 from .rows import rmsnorm
 
@@ -61,5 +61,10 @@ def grouped_decode_attention_f8(
     q: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, positions: Array, partial: Array,
     scale: float, *, dtype: str,
 ) -> tuple[F32, F32]:  # fmt: skip
-    keys, values = kv_from_f8(k_cache, v_cache, k_scales, v_scales, dtype=dtype)
-    return grouped_decode_attention(q, keys, values, positions, partial, scale, dtype=dtype)
+    exact = float64.parts_of(k_cache, v_cache, k_scales, v_scales)
+
+    def part(b: int, seen: slice) -> tuple[Array, Array]:
+        keys, values = exact(b, seen)
+        return rounded(f32(keys), dtype), rounded(f32(values), dtype)
+
+    return over_spans(q, k_cache.shape[1], part, positions, partial, scale, dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .. import float64
@@ -51,12 +53,23 @@ def grouped_decode_attention(
     q: Array, k_cache: Array, v_cache: Array, positions: Array, partial: Array, scale: float, *, dtype: str
 ) -> tuple[F32, F32]:
     """As `attention`: scores in f32, probabilities rounded to the dtype before the second product."""
+
+    def part(b: int, seen: slice) -> tuple[Array, Array]:
+        return k_cache[b, seen], v_cache[b, seen]
+
+    return over_spans(q, k_cache.shape[1], part, positions, partial, scale, dtype)
+
+
+def over_spans(
+    q: Array, length: int, part: Callable[[int, slice], tuple[Array, Array]], positions: Array, partial: Array,
+    scale: float, dtype: str,
+) -> tuple[F32, F32]:  # fmt: skip
+    """`grouped_decode_attention` of caches of that length. `part`: keys and values (S, G, D) of a sequence's span."""
     sums, stats = np.zeros(partial.shape, np.float32), np.zeros((*partial.shape[:4], 2), np.float32)
     stats[..., 0] = np.float32(float64.LEAST)
     for b, last in enumerate(positions):
-        for z, (start, stop) in enumerate(float64.spans(k_cache.shape[1], partial.shape[3], int(last))):
-            keys, values = k_cache[b, start:stop], v_cache[b, start:stop]
-            stats[b, :, :, z], sums[b, :, :, z] = _span(q[b], keys, values, scale, dtype)
+        for z, (start, stop) in enumerate(float64.spans(length, partial.shape[3], int(last))):
+            stats[b, :, :, z], sums[b, :, :, z] = _span(q[b], *part(b, slice(start, stop)), scale, dtype)
     return sums, stats
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..widened import widened
+
 Array = NDArray[Any]
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 
 def f64(x: Array) -> F64:
-    return np.asarray(x, np.float64)
+    return widened(np.asarray(x), np.float64)
 
 
 IN_CACHE = 1 << 16  # elements

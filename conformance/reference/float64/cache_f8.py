@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .arrays import F64, Array, f64
-from .grouped import grouped_decode_attention, rope_append
+from .grouped import over_spans, rope_append
 from .rows import rmsnorm
 from .scaled import LARGEST, quantize_rows
 
@@ -25,7 +25,8 @@ def _append_rounded(
     heads: Array, positions: Array, cache: Array, scales: Array, round_rows: Callable[[Array], tuple[F64, F64]]
 ) -> tuple[F64, F64]:
     """A cache (B, P, G, D) and its scales (B, G, P) after heads (B, T, G, D) were rounded and appended."""
-    kept, of = f64(cache).copy(), f64(scales).copy()
+    kept, of = f64(cache), f64(scales)
+    kept, of = (kept.copy() if kept is cache else kept), (of.copy() if of is scales else of)
     for batch, start in enumerate(positions):
         stop = start + heads.shape[1]
         rows, found = round_rows(heads[batch].reshape(-1, heads.shape[3]))
@@ -82,4 +83,18 @@ def grouped_decode_attention_f8(
     q: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, positions: Array, partial: Array,
     scale: float,
 ) -> tuple[F64, F64]:  # fmt: skip
-    return grouped_decode_attention(q, *kv_from_f8(k_cache, v_cache, k_scales, v_scales), positions, partial, scale)
+    part = parts_of(k_cache, v_cache, k_scales, v_scales)
+    return over_spans(q, k_cache.shape[1], part, positions, partial, scale)
+
+
+def parts_of(
+    k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array
+) -> Callable[[int, slice], tuple[F64, F64]]:
+    """What gives the keys and values (S, G, D) of a sequence's span."""
+
+    def part(b: int, seen: slice) -> tuple[F64, F64]:
+        caches, scales = (k_cache[b, seen], v_cache[b, seen]), (k_scales[b, :, seen], v_scales[b, :, seen])
+        keys, values = kv_from_f8(*(cache[None] for cache in caches), *(scale[None] for scale in scales))
+        return keys[0], values[0]
+
+    return part

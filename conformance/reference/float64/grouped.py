@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,11 +54,22 @@ def grouped_decode_attention(
     q: Array, k_cache: Array, v_cache: Array, positions: Array, partial: Array, scale: float
 ) -> tuple[F64, F64]:
     """`partial` and `stats` for as many spans as `partial` has: see ops.toml."""
+
+    def part(b: int, seen: slice) -> tuple[F64, F64]:
+        return f64(k_cache[b, seen]), f64(v_cache[b, seen])
+
+    return over_spans(q, k_cache.shape[1], part, positions, partial, scale)
+
+
+def over_spans(
+    q: Array, length: int, part: Callable[[int, slice], tuple[F64, F64]], positions: Array, partial: Array, scale: float
+) -> tuple[F64, F64]:
+    """`grouped_decode_attention` of caches of that length. `part`: keys and values (S, G, D) of a sequence's span."""
     sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:4], 2))  # (B, G, Q, Z, D), (B, G, Q, Z, 2)
     stats[..., 0] = LEAST
     for b, last in enumerate(positions):
-        for z, (start, stop) in enumerate(spans(k_cache.shape[1], partial.shape[3], int(last))):
-            keys, values = f64(k_cache[b, start:stop]), f64(v_cache[b, start:stop])
+        for z, (start, stop) in enumerate(spans(length, partial.shape[3], int(last))):
+            keys, values = part(b, slice(start, stop))
             scores = scale * np.log2(np.e) * np.einsum("gqd,pgd->gqp", f64(q[b]), keys)  # (G, Q, S)
             top = scores.max(axis=-1, keepdims=True)
             weights = 2.0 ** (scores - top)
