@@ -102,6 +102,7 @@ def _weigh(w: Warps, first: Any, q: list[Any], score: Across) -> None:
         here.full.wait(first + i)
         at = here.chunk(first + i) + mine * CHUNK + w.chunk
         read.append(chunks_where(inside[-1], here.ring, [at, at + s.width // 2]))
+        w.arrive(first + i)
     scores = [dot(floats(key), q) for key, _ in read]
     for mask in (4, 2, 1):
         scores = across(scores, mask)
@@ -125,15 +126,13 @@ def _weigh(w: Warps, first: Any, q: list[Any], score: Across) -> None:
     put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), mixed)
     with cute.when(cute.same(lane, 0)):
         put(w.weights, w.warp, [most, sum_])
-    for i in range(len(s.attended)):
-        w.arrive(first + i)
 
 
 def _tell_part(w: Warps, layer: Any) -> None:
     """What the block's warps have found, together, to the cluster: to each block by one of the first warps."""
     s, here, lane = w.step, w.here, w.lane
     with cute.when(cute.less(w.warp, RANKS)):
-        most, scales, weight = _scaled(_weights(w))
+        most, scales, weight = scaled(weights_of(w))
         read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
         mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
         for i in range(0, RANKS, s.warps):
@@ -144,14 +143,14 @@ def _tell_part(w: Warps, layer: Any) -> None:
                     w.tell(here.parts, here.rank * FAR + HEAD, to, layer, most, weight)
 
 
-def _weights(w: Warps) -> list[list[Any]]:
+def weights_of(w: Any) -> list[list[Any]]:
     """The maximum of each warp's scores, and the sum of its weights."""
     count = 4 if w.step.warps % 2 == 0 else 2
     read = [one for i in range(2 * w.step.warps // count) for one in vector(w.weights, i, count)]
     return [read[i : i + 2] for i in range(0, len(read), 2)]
 
 
-def _scaled(pairs: list[list[Any]]) -> tuple[Any, list[Any], Any]:
+def scaled(pairs: list[list[Any]]) -> tuple[Any, list[Any], Any]:
     """The maximum of all, what each warp's weights are times beside it, and their sum."""
     most = pairs[0][0]
     for pair in pairs[1:]:

@@ -43,8 +43,8 @@ class Step:
         made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
         if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
             raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
-        if self.slots < max(HELD, len(self.attended)):
-            raise UsageError(f"a ring of {self.slots} slots", hint=f"{max(HELD, len(self.attended))} are read at once")
+        if self.slots < HELD:
+            raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")
         if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
             raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
 
