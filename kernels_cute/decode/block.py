@@ -25,18 +25,30 @@ class Cache:
     positions: Any
 
 
-class Here:
-    """Where a thread is, and the block's shared memory."""
+class Place:
+    """Where a thread is, and what every block has in shared memory."""
 
-    def __init__(self, s: Step) -> None:
+    def __init__(self, s: Any) -> None:
+        """`s`: the sizes of a step."""
         thread = arch.thread_idx()[0]
         self.step, self.block = s, arch.block_idx()[0]
         self.warp, self.lane = thread // WARP, thread % WARP
         self.rank, self.head = self.block % RANKS, self.block // RANKS
-        self.with_head = cute.less(self.head, s.heads)
         self.ring = cute.shared_tensor("bf16", Layout(s.slots * s.slot * CHUNK))
         self.full, self.free = Barriers(s.slots, 1), Barriers(s.slots, s.warps)
         self.told = cute.shared_tensor("i64", Layout(3 * HEAD))  # q, k and v of the head
+
+    def chunk(self, number: Any) -> Any:
+        """The first chunk of the slot that a step of the stream is in."""
+        return number % self.step.slots * self.step.slot
+
+
+class Here(Place):
+    """A block of a step for one sequence."""
+
+    def __init__(self, s: Step) -> None:
+        super().__init__(s)
+        self.with_head = cute.less(self.head, s.heads)
         self.parts = cute.shared_tensor("i64", Layout(RANKS * FAR))  # of the head's result, from each block
         self.columns = cute.shared_tensor("i64", Layout(s.width))  # of the MLP, from each block
 
@@ -55,10 +67,6 @@ class Here:
             do(head=True)
         with cute.when(cute.invert(self.with_head)):
             do(head=False)
-
-    def chunk(self, number: Any) -> Any:
-        """The first chunk of the slot that a step of the stream is in."""
-        return number % self.step.slots * self.step.slot
 
 
 def flat(tensor: Any) -> Any:

@@ -9,7 +9,7 @@ from toolchain.cute.layout import Layout
 
 from .block import as_scalar
 from .lanes import exchange
-from .warps import Warps
+from .team import Team
 
 INFINITY = float("inf")
 
@@ -17,7 +17,7 @@ INFINITY = float("inf")
 class Likeliest:
     """Each lane's largest logit and its token. A logit that is NaN or positive infinity stays the largest."""
 
-    def __init__(self, w: Warps, visible: Any) -> None:
+    def __init__(self, w: Team, visible: Any) -> None:
         """`visible`: so many tokens may be chosen, the others are there for the kernel."""
         self.w, self.visible = w, visible
         self.value, self.token = cute.make_fragment(1, "f32"), cute.make_fragment(1, "i32")
@@ -34,7 +34,7 @@ class Likeliest:
 
     def tell(self, values: Any, tokens: Any, places: Any) -> None:
         """Writes the block's to its place, and to that of a block that the grid does not have."""
-        s, here, lane = self.w.step, self.w.here, self.w.lane
+        s, lane = self.w.step, self.w.lane
         self._of_all_lanes()
         with cute.when(cute.same(lane, 0)):
             self.values[self.w.warp], self.tokens[self.w.warp] = self.value[0], self.token[0]
@@ -42,10 +42,15 @@ class Likeliest:
         with cute.when(cute.same(self.w.warp, 0)):
             warp = lane.minimum(s.warps - 1)
             self.value[0], self.token[0] = self.values[warp], self.tokens[warp]
-            self._of_all_lanes()
-            for place in (here.block, here.block + s.blocks):
-                with cute.when(cute.both(cute.same(lane, 0), cute.less(place, places))):
-                    values[place], tokens[place] = self.value[0], self.token[0]
+            self.tell_row(values, tokens, places, 0)
+
+    def tell_row(self, values: Any, tokens: Any, places: Any, row: Any) -> None:
+        """The same of a warp alone, whose lanes have those of a row."""
+        s, here = self.w.step, self.w.here
+        self._of_all_lanes()
+        for place in (here.block, here.block + s.blocks):
+            with cute.when(cute.both(cute.same(self.w.lane, 0), cute.less(place, places))):
+                values[places * row + place], tokens[places * row + place] = self.value[0], self.token[0]
 
     def _of_all_lanes(self) -> None:
         for mask in (16, 8, 4, 2, 1):

@@ -20,6 +20,7 @@ Those of 8 bits stay as they are stored: there x is multiplied with the norm's w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from math import ceil
@@ -40,6 +41,7 @@ from .mlp import mlp, own_column
 from .plan import FAR, HEAD, RANKS, Step
 from .products import has_row
 from .stream import Producer
+from .team import Team
 from .warps import Warps
 
 
@@ -61,6 +63,11 @@ def parameters(op: str) -> list[cute.Parameter]:
     return [*made, cute.TensorMap()]
 
 
+def named(op: str, given: Sequence[Any]) -> dict[str, Any]:
+    """What a kernel is given of its op, by name."""
+    return dict(zip((param.name for param in ops()[op].params), given, strict=False))
+
+
 def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "decode_step") -> cute.Kernel:
     """The kernel of an op `decode_step` (ops.toml says what its arrays are), in bf16, with a tensor map of the cache
     behind its parameters. All arrays are without gaps."""
@@ -68,7 +75,7 @@ def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "
 
     @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
     def kernel(*given: Any) -> None:
-        a = dict(zip((param.name for param in ops()[op].params), given, strict=False))
+        a = named(op, given)
         arrays = {name: flat(array) for name, array in a.items() if isinstance(array, cute.TensorValue)}
         here, position = Here(s), as_number(a["positions"][0])
         with cute.when(cute.same(here.warp, s.warps)):
@@ -218,7 +225,7 @@ def _token_of(w: Warps, slots: int, step: Any) -> Any:
     return ((step * slots + w.lane // rows) * w.step.blocks + w.here.block) * rows + w.lane % rows
 
 
-def end(w: Warps, errors: Any) -> None:
+def end(w: Team, errors: Any) -> None:
     """Blocks of a cluster end together, as they write to each other's shared memory; then says what was late."""
     s, here = w.step, w.here
     arch.instruction("cluster.arrive", atom="release")

@@ -6,29 +6,27 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 
-from .block import Here, as_number, element_address
+from .block import Here, element_address
 from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, pair_of, raw, total, vector
 from .plan import ADDED, HEAD, PROJECTED
 from .products import Operand, columns_times, has_row, operand, split, tile_columns
+from .team import Team
 
-COMPUTE = 1  # their barrier
 
-
-class Warps:
-    """`x`: the lane's pair of columns of the residual stream; `late`: the first wait that took too long, or 0."""
+class Warps(Team):
+    """`x`: the lane's pair of columns of the residual stream."""
 
     def __init__(self, here: Here, vectors: dict[str, Any], sums: Any, launches: Any, eps: Any, position: Any) -> None:
         """`vectors`: biases, scales, and what else there is a number of for each row or column of a layer's weight."""
+        super().__init__(here, sums, launches)
         s = here.step
-        self.here, self.step, self.vectors, self.sums, self.launches = here, s, vectors, sums, launches
-        self.eps, self.position = eps, position
-        self.warp, self.lane = here.warp, here.lane
+        self.vectors, self.eps, self.position = vectors, eps, position
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
         self.batches = -(-(max(s.units) // ROWS + 1) // 4)
@@ -51,19 +49,7 @@ class Warps:
         self.proj_scales, self.out_scale = cute.make_fragment(s.tiles, "f32"), cute.make_fragment(1, "f32")
         # x by the root mean square of the norm before is what is multiplied in 8 bits; and that root.
         self.last_scale, self.last_root = cute.make_fragment(1, "f32"), cute.make_fragment(1, "f32")
-        self.x, self.late = cute.make_fragment(2, "f32"), cute.make_fragment(1, "i32")
-        self.launch = as_number(launches[here.block])
-        self.set = self.launch % 2
-
-    def clear(self, words: Any, thread: Any, threads: int, count: int, first: Any) -> None:
-        for i in range(0, count, threads):
-            at = thread + i
-            with cute.when(cute.less(at, count)):
-                words[at + first] = cute.scalar(0, i64)
-
-    def meet(self) -> None:
-        """The computing warps of the block wait for each other."""
-        arch.instruction("barrier", COMPUTE, n=self.step.warps * WARP)
+        self.x = cute.make_fragment(2, "f32")
 
     def whole(self, values: Sequence[Any], place: int) -> list[Any]:
         """Sums over all lanes of all warps. `place`: where in shared memory, the first of as many."""
@@ -75,35 +61,18 @@ class Warps:
         self.meet()
         return [total([self.whole_sums[i + at * s.warps] for i in range(s.warps)]) for at in places]
 
-    def _take(self, wait: int, results: Any) -> list[Any]:
-        """The values of words."""
-        *values, late = results
-        first = cute.both(cute.same(self.late[0], 0), cute.same(late, 1))
-        self.late[0] = cute.select(first, cute.scalar(wait, i32), self.late[0])
-        return [cute.Scalar(value) for value in values]
-
-    def words(self, wait: int, words: Any, first: Any, count: int, layer: Any) -> list[Any]:
-        """Words of the cluster, once they are those of a layer."""
-        at = element_address(words, first)
-        return self._take(wait, arch.instruction("word.wait", at, layer + 1, results=[f32] * count + [i32], n=count))
-
     def sum(self, layer: Any, which: int, terms: int) -> list[Any]:
         """The lane's pair of columns of the residual's sums, once all terms are there."""
         at = element_address(self.sums, self.column(layer, which, self.own * 2))
         wait = ADDED if which else PROJECTED
-        return self._take(wait, arch.instruction("word.wait_sum", at, terms, results=[f32] * 2 + [i32], n=2))
-
-    def column(self, layer: Any, which: int, column: Any) -> Any:
-        s = self.step
-        return ((self.set * s.layers + layer) * 2 + which) * s.width + column
+        return self.take(wait, arch.instruction("word.wait_sum", at, terms, results=[f32] * 2 + [i32], n=2))
 
     def add(self, layer: Any, which: int, column: Any, value: Any) -> None:
         arch.instruction("word.add", element_address(self.sums, self.column(layer, which, column)), value)
 
-    def tell(self, words: Any, first: Any, block: Any, layer: Any, *values: Any) -> None:
-        """Writes words of a block of the cluster."""
-        there = arch.instruction("cluster.map", element_address(words, first), block, results=[i32])[0]
-        arch.instruction("word.store", there, layer + 1, *values, n=len(values))
+    def column(self, layer: Any, which: int, column: Any) -> Any:
+        s = self.step
+        return ((self.set * s.layers + layer) * 2 + which) * s.width + column
 
     def of_layer(self, name: str, layer: Any, number: Any) -> Any:
         """A number of a vector, of a layer, as it is stored."""
@@ -115,12 +84,6 @@ class Warps:
 
     def _size(self, name: str) -> int:
         return {"qkv": 3, "fc": 4}.get(name.split("_")[0], 1) * self.step.width
-
-    def arrive(self, number: Any) -> None:
-        """The slot has been read."""
-        arch.instruction("warp_sync")
-        with cute.when(cute.same(self.lane, 0)):
-            self.here.free.arrive(number)
 
     def normed(self, gain: Any, sums: Across) -> Operand:
         """The warp's columns of x for a product behind a norm. In 8 bits they are as the norm before would have left
@@ -218,9 +181,6 @@ class Warps:
             return sum_.fma(factor, terms[0])
         bias, scale, of_mean = terms
         return (sum_ * factor - mean * of_mean).fma(scale, bias)
-
-    def rsqrt(self, value: Any) -> Any:
-        return cute.Scalar(arch.instruction("rsqrt", value, results=[f32])[0])
 
     def sums_of_norm(self) -> Across:
         """Of the warp's columns: of their squares, and of themselves where a mean is to be subtracted."""
