@@ -36,7 +36,7 @@ from toolchain.errors import UsageError
 from .epilogues import PLAIN, Epilogue, Operands
 from .linear import ROW
 from .store_sm90 import Part, Store, StoreOver
-from .tiles_sm90 import ATOM, BYTES, REGISTERS, STEP, SWIZZLE, WARPGROUP, Tiles
+from .tiles_sm90 import ATOM, BYTES, HALF, REGISTERS, SWIZZLE, WARPGROUP, Tiles
 from .walk_sm90 import Walk
 
 TURN = 3  # the number of the first of two barriers of the block, behind those of the store
@@ -44,11 +44,10 @@ TURN = 3  # the number of the first of two barriers of the block, behind those o
 
 def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
     """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, the output, the residual if
-    there is one, and the weight's last columns if they are fewer than 64."""
+    there is one, and of 32 columns of the weight if tiles have such."""
     weight = (tiles.n // tiles.blocks, tiles.k) if epilogue.weight_has_columns else (tiles.k // tiles.blocks, ROW)
     out = (tiles.m if tiles.apart else ATOM, tiles.row)
-    bytes_ = ROW if epilogue.is_narrow else BYTES  # of a row of out's box, and of its swizzle
-    bytes_ = bytes_ if tiles.row == ROW else 0
+    bytes_ = ROW if epilogue.is_narrow else tiles.row * 2  # of a row of out's box, and of its swizzle
     made = [
         TensorMap("x", (tiles.m, tiles.k), BYTES),
         TensorMap("weight", weight, BYTES),
@@ -56,8 +55,8 @@ def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
     ]
     if epilogue.adds_residual:
         made.append(TensorMap("residual", (tiles.m, tiles.row), bytes_))
-    if tiles.tail and not epilogue.weight_has_columns:
-        made.append(TensorMap("weight", (tiles.k // tiles.blocks, tiles.tail), BYTES))
+    if tiles.halved:
+        made.append(TensorMap("weight", (tiles.k // tiles.blocks, HALF), BYTES))
     return tuple(made)
 
 
@@ -95,14 +94,13 @@ def linear(
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     whole = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.pieces * ROW}k16.f32.bf16"), (t.groups, 1, 1))
     of_weight = mma if columns else whole  # N in parts of 64, the last one too
-    tail = bool(t.tail) and not columns
     parts, summed, count = t.n // t.row, t.summed or t.n, len(scheme.maps(t, epilogue))
     parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * count)
 
     @cute.kernel(*parameters, threads=t.threads, name=name, cluster=(t.blocks, 1, 1))
     def kernel(*arguments: Any) -> None:
         operands, (x_map, weight_map, *store_maps) = epilogue.operands(arguments), arguments[-count:]
-        tail_map = store_maps.pop() if tail else weight_map
+        half_map = store_maps.pop() if t.halved else weight_map
         k, extent = operands["x"].shape[-1], epilogue.shape(operands)
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
@@ -159,8 +157,9 @@ def linear(
                         for part in range(0 if columns else t.pieces):
                             whole = sw[(None, part), None, stage]
                             half = cute.address(cute.local_tile(whole, (ROW, depth), (0, rank)))
-                            at_n = column * t.n + part * ROW
-                            map_ = tail_map if part == t.pieces - 1 else weight_map
+                            last = part == t.pieces - 1
+                            at_n = t.place(column, part * ROW // t.row) * t.row
+                            map_ = half_map if last else weight_map
                             arch.instruction(load_weight, half, map_, signal, *mask, at_n, at_k + rank * depth)
 
             store.load(thread, walk.tile, turns)
@@ -229,7 +228,7 @@ def linear(
                         with cute.when(cute.less(turn + 1, turns)):
                             pass_on(1 - consumer)
                 of_tile = [
-                    Part(part, (row, column * parts + part), turn // t.rings * parts + part, consumer, worker, first)
+                    Part(part, (row, t.place(column, part)), turn // t.rings * parts + part, consumer, worker, first)
                     for part in range(parts)
                 ]
                 known = epilogue.begin(store.place(of_tile[0], extent), operands)  # beside the last product
@@ -241,7 +240,7 @@ def linear(
                     place = store.place(part, extent)
                     store(epilogue(total[(None, None, (None, part.part)), None, None], place, known), part)
                     if epilogue.last and (part.part + 1) * t.row % summed == 0:
-                        epilogue.last(place, known, (part.at[1] + 1) * t.row // summed - 1)
+                        epilogue.last(place, known, column * (t.n // summed) + (part.part + 1) * t.row // summed - 1)
                     store.end(part)
             store.finish(consumer, first)
         if t.paired:
@@ -252,4 +251,4 @@ def linear(
 
 def _by_parts(t: Tiles) -> Layout:
     """The sums of a thread: two in a row, two rows, and columns in steps of 8, in parts of `row`."""
-    return Layout(((2, 2, (t.row // STEP, t.n // t.row)), t.m // ATOM // t.groups, 1))
+    return Layout(((2, 2, (t.row // 8, t.n // t.row)), t.m // ATOM // t.groups, 1))

@@ -23,10 +23,11 @@ from toolchain.cute.layout import Layout, size
 from toolchain.errors import UsageError
 
 from .epilogues import Epilogue, Operands, Place, Values, add_bias
+from .linear import ROW
 from .linear_sm90 import Scheme
 from .meeting import Pieces, Stacked, Waits, place_of
 from .rms import SUMS, no_sums, over_quad, sum_squares
-from .store_sm90 import ROW, At, Part, StoreOver
+from .store_sm90 import At, Part, StoreOver
 from .tiles_sm90 import ATOM, BYTES, SWIZZLE, WARPGROUP, Tiles
 
 OWN = "own"  # an operand that a tile adds: true, an i1, if it is of the rank's own piece

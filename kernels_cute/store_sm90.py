@@ -16,10 +16,8 @@ from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.dsl.values import TensorValue
 from toolchain.cute.layout import Layout, size
-from toolchain.errors import UsageError
 
 from .epilogues import Operands, Place, Values
-from .linear import ROW
 from .tiles_sm90 import ATOM, SWIZZLE, WARPGROUP, Tiles
 
 STORE = 1  # the number of the first of two barriers of the block; 0 is that of all threads
@@ -48,14 +46,11 @@ class Store:
         self.t, self.out_map = t, out_map
         self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.row}k16.f32.bf16"), (t.groups, 1, 1))  # as sums lie
         self.narrow = cute.BITS[dtype] == 8
-        if self.narrow and t.row != ROW:
-            raise UsageError(f"{t}: results of 8 bits are stored in {ROW} columns", hint=f"n as a multiple of {ROW}")
-        self.matrices = "x4" if t.row % 16 == 0 else "x2"  # of 8 x 8, that a warp moves at once
-        atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom(f"stmatrix.{self.matrices}", 16)
+        atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom("stmatrix.x4", 16)
         self.copy = cute.make_tiled_copy_like(atom, self.mma, "c")
-        swizzle = cute.Swizzle(2, 4, 3) if self.narrow else SWIZZLE  # of rows of 64 or 128 bytes
+        swizzle = cute.Swizzle(2, 4, 3) if self.narrow or t.halved else SWIZZLE  # of rows of 64 or 128 bytes
         layout = Layout((t.m, t.row, t.parts * t.rings), (t.row, 1, t.m * t.row))
-        self.tiles = cute.shared_tensor(dtype, layout, swizzle=swizzle if t.row == ROW else None)
+        self.tiles = cute.shared_tensor(dtype, layout, swizzle=swizzle)
 
     def init(self) -> None:
         """For one thread; the block synchronises behind it."""
@@ -141,7 +136,7 @@ class StoreOver(Store):
         self.residual_map = residual_map
         self.lag = min(t.parts - 1, 1)  # parts that are being stored while the next is computed
         self.full, self.free = Barriers(t.parts, 1, t.rings), Barriers(t.parts, t.groups, t.rings)
-        self.copy_in = cute.make_tiled_copy_like(cute.CopyAtom(f"ldmatrix.{self.matrices}", 16), self.mma, "c")
+        self.copy_in = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), self.mma, "c")
 
     def init(self) -> None:
         self.full.init()
@@ -159,7 +154,7 @@ class StoreOver(Store):
                         number = turn // t.rings * parts + part
                         stage = number % t.parts
                         free.wait(number, free=True)
-                        self.bring(full, number, ring * t.parts + stage, column * t.n + part * t.row, row)
+                        self.bring(full, number, ring * t.parts + stage, t.place(column, part) * t.row, row)
 
     def start_loading(self) -> None:
         """Before a ring's first part, for the thread that loads it."""

@@ -1,11 +1,12 @@
 """How a product for sm_90a divides its work: a block's tile, the pipeline's stages, and what waits to be stored.
 
-A tile's columns are any multiple of 8 that wgmma has, so that tiles can be chosen of which each round keeps almost all
-multiprocessors busy. The weight's tile lies in parts of 64 columns, of which the last may have fewer."""
+A tile's columns are a multiple of 32, so that tiles can be chosen of which each round keeps almost all multiprocessors
+busy. The weight's tile lies in parts of 64 columns, of which the last may have 32."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from toolchain.contract.artifact import MAX_SHARED
 from toolchain.cute import dsl as cute
@@ -21,8 +22,7 @@ MOST = 256  # columns of a product of a warpgroup
 SUMS = 192  # of a thread, which keeps 40 registers for all else
 REGISTERS = 504  # of a thread of each of three warpgroups together, in eights: a multiprocessor has 65,536
 MBARRIER = 8  # bytes
-STEP = 8  # columns: those of a product are a multiple of it
-WIDEST = 120  # columns of a part that is stored without a swizzle
+HALF = 32  # columns of 64 bytes; those of a tile are a multiple of it
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,11 @@ class Tiles:
     summed: int = 0
 
     def __post_init__(self) -> None:
-        if self.n % STEP or not 0 < self.n <= MOST or self.m % ATOM or self.k * self.width != BYTES:
+        step = HALF if self.width == 2 else ROW
+        if self.n % step or not 0 < self.n <= MOST or self.m % ATOM or self.k * self.width != BYTES:
             raise UsageError(
                 f"a tile of {self.m} x {self.n} x {self.k}",
-                hint=f"multiples of {ATOM} and of {STEP} up to {MOST}, and {BYTES // self.width} along K",
+                hint=f"multiples of {ATOM} and of {step} up to {MOST}, and {BYTES // self.width} along K",
             )
         if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):
             raise UsageError(f"{self}: a warpgroup has no registers for two sums", hint="a smaller tile, not apart")
@@ -81,16 +82,22 @@ class Tiles:
 
     @property
     def row(self) -> int:
-        """Columns of a part of the result: 64, whose swizzle spreads them over all banks, or an odd number of eights,
-        which lie in all banks as they are."""
-        if self.n % ROW == 0:
-            return ROW
-        return max(width for width in range(STEP, WIDEST + 1, 2 * STEP) if self.n % width == 0)
+        """Columns of a part of the result."""
+        return HALF if self.halved else ROW
 
     @property
-    def tail(self) -> int:
-        """Columns of the weight's last part, or 0 if it has 64 as the others."""
-        return self.n % ROW
+    def halved(self) -> bool:
+        """True if the weight's last part has 32 columns: every other tile begins in the middle of 64."""
+        return self.n % ROW == HALF
+
+    def place(self, column: Any, part: int) -> Any:
+        """Which part of the output's columns a tile's part is. What lies in the middle of 64 columns is loaded alone
+        and comes last, so that all other loads begin at multiples of 128 bytes."""
+        parts = self.n // self.row
+        if not self.halved:
+            return column * parts + part
+        last = part == parts - 1
+        return column * parts + (part * (1 - column % 2) if last else part + column % 2)
 
     @property
     def pieces(self) -> int:

@@ -29,19 +29,20 @@ def test_squares_are_of_whole_parts_of_a_tile(summed: int) -> None:
     assert Tiles(64, 192, 64, 2, summed=192).summed == 192
 
 
-@pytest.mark.parametrize(
-    ("n", "row", "tail", "pieces"),
-    [(192, 64, 0, 3), (200, 40, 8, 4), (160, 40, 32, 3), (144, 72, 16, 3), (96, 24, 32, 2)],
-)
-def test_columns_are_stored_in_parts_that_lie_in_all_banks(n: int, row: int, tail: int, pieces: int) -> None:
-    tiles = Tiles(64, n, 64, 2)
-    assert (tiles.row, tiles.tail, tiles.pieces) == (row, tail, pieces)
-    assert row == 64 or row // 8 % 2 == 1  # rows of an odd number of 16 bytes
-    assert tiles.bytes == (64 + n) * 128
-    assert tiles.stage_bytes == (64 + 64 * pieces) * 128
+def test_loads_of_a_tile_of_160_begin_at_multiples_of_64_but_for_one_of_32() -> None:
+    tiles = Tiles(64, 160, 64, 2)
+    assert (tiles.row, tiles.pieces) == (32, 3)
+    assert tiles.bytes == (64 + 160) * 128
+    assert tiles.stage_bytes == (64 + 192) * 128
+    for column in range(4):
+        parts = [tiles.place(column, part) for part in range(5)]
+        assert sorted(parts) == [*range(5 * column, 5 * column + 5)]
+        assert [part % 2 for part in parts[0:4:2]] == [0, 0]
+        assert parts[1] == parts[0] + 1 and parts[3] == parts[2] + 1
+    assert [Tiles(64, 192, 64, 2).place(2, part) for part in range(3)] == [6, 7, 8]
 
 
-@pytest.mark.parametrize("n", [0, 100, 264])
-def test_a_product_of_a_warpgroup_has_some_eights_of_columns(n: int) -> None:
-    with pytest.raises(UsageError, match=f"a tile of 64 x {n} x 64"):
-        Tiles(64, n, 64, 2)
+@pytest.mark.parametrize(("n", "width"), [(0, 2), (80, 2), (288, 2), (160, 1)])
+def test_columns_that_no_tile_has_are_refused(n: int, width: int) -> None:
+    with pytest.raises(UsageError, match=f"a tile of 64 x {n} x "):
+        Tiles(64, n, 128 // width, 2, width=width)
