@@ -9,18 +9,19 @@ from typing import Any
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
-from .block import Here, chunk_address
+from .block import Place, chunk_address
 from .lanes import CHUNK, ROWS
 from .plan import HEAD, RANKS
 
 
-class Producer:
-    """The warp that streams weights, keys and values: one thread of it."""
+class Stream:
+    """A warp that fills the ring: one thread of it."""
 
-    def __init__(self, here: Here, weights: dict[str, Any], cache: Any, position: Any) -> None:
+    def __init__(self, here: Place, weights: dict[str, Any], cache: Any, position: Any) -> None:
         """`weights`: also what makes the logits. `cache`: the tensor map of keys and values. `position`: that of the
         new token, which so many stand before."""
-        self.here, self.step, self.weights, self.cache, self.position = here, here.step, weights, cache, position
+        self.here: Any = here  # with what else blocks of the step have
+        self.step, self.weights, self.cache, self.position = here.step, weights, cache, position
 
     def run(self) -> None:
         here = self.here
@@ -31,11 +32,40 @@ class Producer:
         arch.instruction("warp_sync")
         arch.instruction("cluster.arrive", atom="release")
         with cute.when(cute.same(here.lane, 0)):
-            here.either(self._stream)
+            self.fill()
         arch.instruction("warp_sync")
         arch.instruction("cluster.wait")
         arch.instruction("cluster.arrive", atom="release")
         arch.instruction("cluster.wait")
+
+    def fill(self) -> None:
+        """Fills slots, in the order of their use."""
+        raise NotImplementedError
+
+    def rows(self, name: str, parts: Sequence[Any], chunks: int, number: Any) -> None:
+        """Fills a slot with parts of a weight, of so many chunks each."""
+        s, here = self.step, self.here
+        self.wait(number)
+        here.full.expect(number, len(parts) * chunks * 16)
+        for i, part in enumerate(parts):
+            place = chunk_address(here.ring, here.chunk(number) + i * chunks)
+            start, signal = chunk_address(self.weights[name], part * chunks), here.full.at(number % s.slots)
+            arch.instruction("copy.bulk_load", place, start, signal, n=chunks * 16)
+
+    def wait(self, number: Any) -> None:
+        """Waits until the slot is free."""
+        here, flying = self.here, self.step.flying
+        here.free.wait(number, free=True)
+        if flying:  # what the others ask the L2 cache for would wait behind a burst of loads
+            with cute.when(cute.less(flying - 1, number)):
+                here.full.wait(number - flying)
+
+
+class Producer(Stream):
+    """The stream of a step for one sequence."""
+
+    def fill(self) -> None:
+        self.here.either(self._stream)
 
     def _stream(self, *, head: bool) -> None:
         s, here = self.step, self.here
@@ -45,7 +75,7 @@ class Producer:
         for i in cute.range_(s.rounds):
             tile = i * s.blocks + here.block
             with cute.when(cute.less(tile, s.vocabulary // s.logit_rows)):
-                self._rows("logits", [tile], s.slot, s.layers * steps + i)
+                self.rows("logits", [tile], s.slot, s.layers * steps + i)
 
     def _layer(self, layer: Any, first: Any, *, head: bool) -> None:
         s, here = self.step, self.here
@@ -53,33 +83,23 @@ class Producer:
         if head:
             of_block = [(layer * 3 + which) * (s.width // ROWS) + here.block for which in range(3)]
             for i in range(0, 3, s.tiles):
-                slots.append(partial(self._rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
+                slots.append(partial(self.rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
             for i in range(len(s.attended)):
                 slots.append(partial(self._positions, layer, i))
-            slots.append(partial(self._rows, "proj", [layer * (s.heads * RANKS) + here.block], s.slot // s.tiles))
+            slots.append(partial(self.rows, "proj", [layer * (s.heads * RANKS) + here.block], s.slot // s.tiles))
         first_unit = layer * (4 * s.width // s.rows) + here.first_unit(head=head) // s.rows
         for name in ("fc", "out"):
             for i in range(s.units[0 if head else 1] // s.rows):
-                slots.append(partial(self._rows, name, [first_unit + i], s.slot))
+                slots.append(partial(self.rows, name, [first_unit + i], s.slot))
         for i, fill in enumerate(slots):
             fill(first + i)
-
-    def _rows(self, name: str, parts: Sequence[Any], chunks: int, number: Any) -> None:
-        """Fills a slot with parts of a weight, of so many chunks each."""
-        s, here = self.step, self.here
-        self._wait(number)
-        here.full.expect(number, len(parts) * chunks * 16)
-        for i, part in enumerate(parts):
-            place = chunk_address(here.ring, here.chunk(number) + i * chunks)
-            start, signal = chunk_address(self.weights[name], part * chunks), here.full.at(number % s.slots)
-            arch.instruction("copy.bulk_load", place, start, signal, n=chunks * 16)
 
     def _positions(self, layer: Any, i: int, number: Any) -> None:
         """Fills a slot with keys and values of some positions, unless all of them are yet to come."""
         s, here = self.step, self.here
         first, boxes = here.rank * s.span + i * 4 * s.warps, s.attended[i] // s.box
         filled = cute.less(first, self.position)
-        self._wait(number)
+        self.wait(number)
         with cute.when(cute.invert(filled)):
             here.full.arrive(number)
         with cute.when(filled):
@@ -90,11 +110,3 @@ class Producer:
                     place, at = chunk_address(here.ring, here.chunk(number) + into), first + box * s.box
                     signal = here.full.at(number % s.slots)
                     arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, which, layer)
-
-    def _wait(self, number: Any) -> None:
-        """Waits until the slot is free."""
-        here, flying = self.here, self.step.flying
-        here.free.wait(number, free=True)
-        if flying:  # what the others ask the L2 cache for would wait behind a burst of loads
-            with cute.when(cute.less(flying - 1, number)):
-                here.full.wait(number - flying)

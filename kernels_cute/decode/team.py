@@ -19,7 +19,8 @@ class Team:
     """`late`: the first wait that took too long, or 0. `set`: that of the sums which this launch uses."""
 
     def __init__(self, here: Place, sums: Any, launches: Any) -> None:
-        self.here, self.step, self.sums, self.launches = here, here.step, sums, launches
+        self.here: Any = here  # with what else blocks of the step have
+        self.step, self.sums, self.launches = here.step, sums, launches
         self.warp, self.lane = here.warp, here.lane
         self.late = cute.make_fragment(1, "i32")
         self.launch = as_number(launches[here.block])
