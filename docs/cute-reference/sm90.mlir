@@ -235,3 +235,13 @@ func.func @word_wait_sum(%a0: !llvm.ptr<1>, %a1: i32) {
   %r0, %r1 = cute_nvgpu.arch.word.wait_sum(%a0, %a1) {n = 1 : i32} : (!llvm.ptr<1>, i32) -> (f32, i32)
   func.return
 }
+
+func.func @word_wait_across(%a0: !llvm.ptr<3>, %a1: i32) {
+  %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8 = cute_nvgpu.arch.word.wait_across(%a0, %a1) {n = 8 : i32} : (!llvm.ptr<3>, i32) -> (f32, f32, f32, f32, f32, f32, f32, f32, i32)
+  func.return
+}
+
+func.func @word_wait_sum_across(%a0: !llvm.ptr<1>, %a1: i32) {
+  %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8 = cute_nvgpu.arch.word.wait_sum_across(%a0, %a1) {n = 8 : i32} : (!llvm.ptr<1>, i32) -> (f32, f32, f32, f32, f32, f32, f32, f32, i32)
+  func.return
+}

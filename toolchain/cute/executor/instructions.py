@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from xdsl.ir import Operation
@@ -111,6 +112,8 @@ _SM90: dict[str, InstructionRule] = {
     "word.wait": InstructionRule(words.wait, aligned=True),
     "word.add": InstructionRule(words.add),
     "word.wait_sum": InstructionRule(words.wait_sum, aligned=True),
+    "word.wait_across": InstructionRule(partial(words.wait, across=True), aligned=True),
+    "word.wait_sum_across": InstructionRule(partial(words.wait_sum, across=True), aligned=True),
     "flag.add": InstructionRule(flags.add),
     "flag.wait": InstructionRule(flags.wait),
 }  # fmt: skip

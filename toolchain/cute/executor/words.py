@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nvgpu.words import COUNT, FRACTION
+from ..nvgpu.words import APART, COUNT, FRACTION
 from .access import CLUSTER_SMEM, GMEM, SMEM, own, parts
 from .call import Call
 from .findings import Race, Uninitialised
@@ -46,8 +46,8 @@ def add(call: Call, warp: Warp) -> None:
             region.data[bytes_] = (there + terms[lane]).view(np.uint8)
 
 
-def wait(call: Call, warp: Warp) -> Wait:
-    """Address, tag: waits for all words to have it."""
+def wait(call: Call, warp: Warp, *, across: bool = False) -> Wait:
+    """Address, tag: waits for all words to have it. `across`: the words are pairs that are apart."""
 
     def tags(words: NDArray[np.int64]) -> Array:
         return words.astype(np.uint32).view(np.int32)
@@ -55,10 +55,10 @@ def wait(call: Call, warp: Warp) -> Wait:
     def values(words: NDArray[np.int64]) -> Array:
         return np.ascontiguousarray((words >> 32).astype(np.int32)).view(np.float32)
 
-    return _wait(call, warp, tags, values, "the tag")
+    return _wait(call, warp, tags, values, "the tag", across)
 
 
-def wait_sum(call: Call, warp: Warp) -> Wait:
+def wait_sum(call: Call, warp: Warp, *, across: bool = False) -> Wait:
     """Address, number of terms: waits for all sums to have them."""
 
     def counts(words: NDArray[np.int64]) -> Array:
@@ -68,19 +68,24 @@ def wait_sum(call: Call, warp: Warp) -> Wait:
         sums = words - (counts(words).astype(np.int64) << COUNT)
         return sums.astype(np.float32) * np.float32(2.0**-FRACTION)
 
-    return _wait(call, warp, counts, values, "the number of terms")
+    return _wait(call, warp, counts, values, "the number of terms", across)
 
 
-def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str) -> Wait:
+def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: bool) -> Wait:
     count, address, wanted = call.number, call.arg(warp, 0).copy(), call.arg(warp, 1).copy()
     space = SMEM if address[warp.first_active()] < GLOBAL_BASE else GMEM
-    places = list(_words(warp, space, address, count, "waits for"))
+    each = 2 if across else count  # words side by side
+    places = [
+        (region, lanes, where, first)
+        for first in range(0, count, each)
+        for region, lanes, where in _words(warp, space, address + first // 2 * APART, each, "waits for")
+    ]
     active = warp.active.copy()
 
     def words() -> NDArray[np.int64]:
         made = np.zeros((WARP, count), np.int64)
-        for region, lanes, where in places:
-            made[lanes] = region.data[where].view(np.int64)
+        for region, lanes, where, first in places:
+            made[lanes, first : first + each] = region.data[where].view(np.int64)
         return made
 
     def missing() -> NDArray[np.bool_]:
@@ -88,8 +93,8 @@ def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str) -> Wait:
 
     def what() -> str:
         lane, number = np.argwhere(missing())[0]
-        region, lanes, where = next(part for part in places if lane in part[1])
-        byte = int(where[list(lanes).index(lane), number * WORD])
+        region, lanes, where, first = next(part for part in places if lane in part[1] and 0 <= number - part[3] < each)
+        byte = int(where[list(lanes).index(lane), (number - first) * WORD])
         return f"{said} {wanted[lane]} of the word at {region.place(byte)}, which has {tags(words())[lane, number]}"
 
     def resume() -> None:

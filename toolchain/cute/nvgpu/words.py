@@ -16,6 +16,7 @@ from .row import ArchOp, Asm, PtxForm, is_shared
 LIMIT = 1 << 17  # attempts of a wait; each takes a trip to the memory
 FRACTION = 30  # bits of a sum behind the point
 COUNT = 48  # the lowest bit of the number of terms
+APART = 512  # bytes from a lane's pair of words to its next one, where those of a warp's lanes lie side by side
 
 
 def _remote(op: ArchOp) -> bool:
@@ -83,9 +84,9 @@ def _loop(op: ArchOp, parts: list[str], done: list[str], registers: str) -> Asm:
     together, by a vote: else the compiler prepares for lanes that are apart, at every shuffle behind it."""
     count, shared = op.number, bool(op.args) and is_shared(op.args[0].type)
     address, tag = f"${count + 1}", f"${count + 2}"
-    where = "cluster.shared::cta" if shared else "gpu.global"
+    where, apart = "cluster.shared::cta" if shared else "gpu.global", APART if "across" in op.name else 16
     loads = [
-        f"ld.relaxed.{where}.v2.b64 {{w{i}, w{i + 1}}}, [{address}+{8 * i}];"
+        f"ld.relaxed.{where}.v2.b64 {{w{i}, w{i + 1}}}, [{address}+{apart * i // 2}];"
         if count > 1 else f"ld.relaxed.{where}.b64 w{i}, [{address}];"
         for i in range(0, count, 2)
     ]  # fmt: skip
@@ -115,6 +116,15 @@ ROWS: dict[str, PtxForm] = {
         "Reads `n` tagged words side by side until all have a tag. The last result is 1 if that has taken too many "
         "attempts.",
         "address, tag -> f32 for each word, 0 or 1", since=90, numbers=(1, 2, 4, 8),
+    ),
+    "word.wait_across": PtxForm(
+        _wait,
+        "As `word.wait`, of `n` words in pairs, each 512 bytes behind the last, so that a warp's lie side by side.",
+        "address, tag -> f32 for each word, 0 or 1", since=90, numbers=(8, 16),
+    ),
+    "word.wait_sum_across": PtxForm(
+        _wait_sum, "As `word.wait_sum`, of `n` sums in pairs, each 512 bytes behind the last.",
+        "address, number of terms -> f32 for each word, 0 or 1", since=90, numbers=(8, 16),
     ),
     "word.add": PtxForm(
         _add, "Adds a term to a sum in global memory, rounded to a multiple of 2^-30.", "address, f32", since=90

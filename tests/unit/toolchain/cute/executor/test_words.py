@@ -88,6 +88,32 @@ def test_a_sum_is_there_with_its_last_term_and_may_be_negative() -> None:
         run(adding, (np.zeros(32, np.int64), out), grid=2, resident=True)
 
 
+def pairs_across(*, tag: int = 7) -> cute.Kernel:
+    """A warp writes 8 words for each lane, in pairs 512 bytes apart, and reads them at once; the last have a tag."""
+
+    @cute.kernel(WORDS, FLOATS, threads=32)
+    def kernel(words: Any, out: Any) -> None:
+        lane = arch.thread_idx()[0]
+        for i in range(4):
+            value = cute.scalar(lane).to("f32") + 100.0 * i
+            at = _at(words, i * 64 + lane * 2)
+            arch.instruction("word.store", at, tag if i == 3 else 7, value, value + 0.5, n=2)
+        found = arch.instruction("word.wait_across", _at(words, lane * 2), 7, results=[f32] * 8 + [i32], n=8)
+        for i, one in enumerate(_taken(found)):
+            out[lane * 8 + i] = one
+
+    return kernel
+
+
+def test_a_lane_waits_for_pairs_of_words_that_are_apart() -> None:
+    words, out = np.zeros(256, np.int64), np.zeros(256, np.float32)
+    run(pairs_across(), (words, out))
+    expected = np.arange(32)[:, None, None] + 100.0 * np.arange(4)[:, None] + [0, 0.5]
+    assert (out.reshape(32, 4, 2) == expected).all()
+    with pytest.raises(Deadlock, match=r"the tag 7 of the word at words\[192\], which has 6"):
+        run(pairs_across(tag=6), (np.zeros(256, np.int64), out))
+
+
 def cluster_of_two(*, clear: bool = True, barrier: bool = True) -> cute.Kernel:
     """Each block of a cluster tells the other one a number through its shared memory."""
 

@@ -40,6 +40,12 @@ def test_a_wait_reads_all_words_again_until_they_are_there(operands: str, n: int
     assert sum(line.startswith("setp.ne") for line in lines[begin:end]) == n + 1
 
 
+def test_pairs_of_words_may_be_512_bytes_apart() -> None:
+    lines = written("word.wait_sum_across", "lr", "f" * 8 + "r", n=8)[0].splitlines()
+    loads = [line.rpartition("+")[2] for line in lines if line.startswith("ld.")]
+    assert loads == ["0];", "512];", "1024];", "1536];"]
+
+
 def test_a_sum_counts_its_terms_above_a_sum_that_may_be_negative() -> None:
     added = written("word.add", "lf")[0]
     assert "mul.f32 v, $1, 0f4E800000;" in added and f"add.s64 w, w, {1 << 48};" in added
@@ -48,7 +54,9 @@ def test_a_sum_counts_its_terms_above_a_sum_that_may_be_negative() -> None:
     assert "mul.f32 $1, v, 0f30800000;" in lines
 
 
-@pytest.mark.parametrize(("name", "n"), [("word.wait", 3), ("word.wait_sum", 4), ("word.store", 8)])
+@pytest.mark.parametrize(
+    ("name", "n"), [("word.wait", 3), ("word.wait_sum", 4), ("word.store", 8), ("word.wait_across", 4)]
+)
 def test_only_some_numbers_of_words_lie_side_by_side(name: str, n: int) -> None:
     with pytest.raises(VerifyException, match="needs its number"):
         written(name, "lr", "f" * n + "r", n=n)
