@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from conformance.compare import benchmark_bound
 from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.graphs import Decode, Forward
-from gpt.kv_cache import KVCache
 from gpt.model import GPT
-from gpt.quantize import F8, KINDS
-from gpt.weights import Weights, quantized, random_weights
+from gpt.parameters.quantize import F8, KINDS
+from gpt.parameters.weights import Weights, quantized, random_weights
+from gpt.passes.kv_cache import KVCache
 from toolchain import command
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError, UsageError

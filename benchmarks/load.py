@@ -12,9 +12,9 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from gpt import weights
 from gpt.config import PRESETS, GPTConfig
-from gpt.fold import fold
+from gpt.parameters import weights
+from gpt.parameters.fold import fold
 
 from .harness.measurement import Measurement
 

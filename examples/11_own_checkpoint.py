@@ -18,7 +18,7 @@ import numpy as np
 
 import tilestack as ts
 from gpt.config import GPTConfig
-from gpt.weights import random_weights, save
+from gpt.parameters.weights import random_weights, save
 
 RHYME = (
     "One, two, buckle my shoe. Three, four, knock at the door. Five, six, pick up sticks. "
@@ -31,7 +31,7 @@ Backward = Callable[[Array], Array]
 
 
 class Model:
-    """The forward pass of gpt/reference.py, with gradients."""
+    """The forward pass of gpt/reference/forward.py, with gradients."""
 
     def __init__(self, seed: int) -> None:
         self.weights = dict(random_weights(CONFIG, seed))

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gpt import weights
 from gpt.config import GPTConfig, preset
+from gpt.parameters import weights
 
 END_OF_TEXT = 256
 

@@ -59,7 +59,9 @@ class GPTConfig:
     qk_norm: bool = False  # an RMSNorm of each head of queries and keys, before they are turned
     rope_base: float = 10000.0
     rope_scaling: tuple[float, ...] | None = None  # D/2 numbers that divide the frequencies of a head's pairs
-    weights_only: bool = False  # of a model with weights in 8 bits: its products take rows in 16, see quantize.py
+    weights_only: bool = (
+        False  # of a model with weights in 8 bits: its products take rows in 16, see parameters/quantize.py
+    )
 
     def __post_init__(self) -> None:
         if self.family not in _FAMILIES:

@@ -29,10 +29,10 @@ from toolchain.runtime.peers import Peers
 from .config import GPTConfig
 from .generate import generate_batch
 from .model import GPT
-from .one_by_one import zeros
 from .parallel import AnyGPT, ParallelGPT
+from .parameters.one_by_one import zeros
+from .parameters.weights import Weights, shapes
 from .sampling import Sampling
-from .weights import Weights, shapes
 
 _NOTHING = FileRef(Path(), "")
 _FORM = tile_ir(b"", "13.4").form

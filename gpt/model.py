@@ -1,5 +1,5 @@
-"""A GPT on a device: its weights, its memory, and the calls that run it. The layers of each family are in gpt2.py and
-llama.py.
+"""A GPT on a device: its weights, its memory, and the calls that run it. The layers of each family are in
+families/gpt2.py and families/llama.py.
 
 B sequences of T tokens, N = B * T rows, C = n_embd, H heads of queries and G of keys and values, each of D numbers, V
 tokens in the vocabulary, P positions in a cache.
@@ -22,22 +22,22 @@ from toolchain.errors import ConformanceError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.layout import dtype_name
 
-from .arena import Arena
-from .chosen import Chosen
 from .config import VOCABULARY_STEP, GPTConfig
-from .families import SHARED, parts_of
-from .kv_cache import Cached, CachedF8, KVCache, check_kind
-from .layers import Launch, Spans
-from .one_launch import OneLaunch, Parts, dims, op_of
-from .passes import Passes
-from .plan import ModelPlan
-from .quantize import has_head, kind_of
-from .recorder import Recorder
+from .families.families import SHARED, parts_of
+from .families.one_launch import OneLaunch, Parts, dims, op_of
+from .parameters.quantize import has_head, kind_of
+from .parameters.share import Share
+from .parameters.weights import Weights, check, load
+from .passes.arena import Arena
+from .passes.chosen import Chosen
+from .passes.kv_cache import Cached, CachedF8, KVCache, check_kind
+from .passes.layers import Launch, Spans
+from .passes.passes import Passes
+from .passes.plan import ModelPlan
+from .passes.recorder import Recorder
+from .passes.squares import is_folded
+from .passes.workspace import Shape, Workspace, allocate, buffers
 from .sampling import check_finite
-from .share import Share
-from .squares import is_folded
-from .weights import Weights, check, load
-from .workspace import Shape, Workspace, allocate, buffers
 
 Tokens = NDArray[np.integer[Any]]
 FOLDED = "rms_linear"  # an op that only folded models launch
@@ -48,13 +48,13 @@ class GPT:
     """A GPT on the launcher's executor.
 
     `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16.
-    `folded`: True makes the norms of many rows part of the products beside them (see fold.py and squares.py); by
-    default this is done if the target has kernels for it.
+    `folded`: True makes the norms of many rows part of the products beside them (see parameters/fold.py and
+    passes/squares.py); by default this is done if the target has kernels for it.
     Weights that are quantized (`weights.quantized`) make a model whose products are in 8 bits.
     `policy`: by default the one that the bundle has for the launcher's target.
     `vocabulary_step`: the vocabulary is padded to a multiple of it.
     `share`: what this model has of one that several GPUs run together, with its config and weights: see parallel.py.
-    `cache`: "f8" makes its caches of keys and values in 8-bit floats: see kv_cache.py.
+    `cache`: "f8" makes its caches of keys and values in 8-bit floats: see passes/kv_cache.py.
     """
 
     def __init__(

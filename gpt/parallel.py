@@ -1,13 +1,14 @@
-"""A GPT that several GPUs run together: each rank is a model of its own with a share of the weights (see share.py).
+"""A GPT that several GPUs run together: each rank is a model of its own with a share of the weights (see
+parameters/share.py).
 
 Every call captures the launches of all ranks, then starts them on rank after rank. Ranks wait for each other on the
 device, in the collectives; so nothing may wait on the host in between. The first launch of a kernel would: it loads it,
 and a driver loads nothing beside a kernel that spins.
 
-A forward pass of many rows shares out the rows of the residual stream too (spread.py), where the bundle has products
-for that. Else it is two halves of its sequences beside each other. Each has flags of its own, and its collectives have
-at most half as many blocks as a GPU has multiprocessors. So those of both find room at once, even one to a
-multiprocessor. All other blocks end by themselves, for none starts ahead of a collective that it would wait for
+A forward pass of many rows shares out the rows of the residual stream too (parameters/spread.py), where the bundle has
+products for that. Else it is two halves of its sequences beside each other. Each has flags of its own, and its
+collectives have at most half as many blocks as a GPU has multiprocessors. So those of both find room at once, even one
+to a multiprocessor. All other blocks end by themselves, for none starts ahead of a collective that it would wait for
 (`capture(beside=True)`). So neither half keeps the blocks of the other from starting for good.
 
 The ranks may be processes. Then each makes the same calls, with the same arguments, and gets the same results.
@@ -30,14 +31,14 @@ from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
 
 from .config import GPTConfig
-from .fold import fold
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
 from .model import GPT, KVCache, Tokens
-from .one_by_one import OneByOne
-from .quantize import is_quantized
+from .parameters.fold import fold
+from .parameters.one_by_one import OneByOne
+from .parameters.quantize import is_quantized
+from .parameters.spread import can_spread
+from .parameters.weights import Weights, check
 from .room import Room
-from .spread import can_spread
-from .weights import Weights, check
 
 BESIDE_ROWS = 4096  # of a forward pass that is two halves
 SPREAD_ROWS = 2048  # from which on rows are shared out: GPT-2 XL takes 9.17 ms for 9.71 there, 6.34 for 5.72 at 1024
@@ -90,7 +91,7 @@ class ParallelGPT:
         return sum(model.nbytes for model in self.ranks)
 
     def spreads(self, rows: int) -> bool:
-        """True if the ranks share out the residual stream of a pass over so many rows (see spread.py)."""
+        """True if the ranks share out the residual stream of a pass over so many rows (see parameters/spread.py)."""
         if not self._folded or not self.peers.apart:
             return False
         return can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
@@ -171,7 +172,7 @@ class ParallelForward:
         the other waits for."""
         rows = batch * length
         if spread and (halves or not model.spreads(rows)):
-            raise UsageError(f"{rows} rows cannot be shared out here", hint="see gpt/spread.py")
+            raise UsageError(f"{rows} rows cannot be shared out here", hint="see gpt/parameters/spread.py")
         if spread is None:
             spread = not halves and rows >= SPREAD_ROWS and model.spreads(rows)
         possible = batch > 1 and graph and model.peers.apart

@@ -12,8 +12,8 @@ from toolchain.runtime.peers.channel import Channel
 
 from .config import GPTConfig, vocabulary_part
 from .model import PART
-from .share import Share
-from .spread import OPS, Spread, parts
+from .parameters.share import Share
+from .parameters.spread import OPS, Spread, parts
 
 
 class Room:

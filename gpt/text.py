@@ -11,7 +11,7 @@ from .config import GPTConfig
 from .generate import generate_batch, room
 from .parallel import AnyGPT
 from .sampling import Sampling
-from .tokenizer import Tokenizer
+from .tokens.tokenizer import Tokenizer
 
 
 class Until:
@@ -75,7 +75,7 @@ class Request:
         cls, config: GPTConfig, tokens: Sequence[int], *, max_new_tokens: int | None = None,
         sampling: Sampling | None = None, stop: Sequence[str] = (),
     ) -> Request:  # fmt: skip
-        """The answer to a conversation's tokens: see `gpt.chat`. Checks and raises as `of` does."""
+        """The answer to a conversation's tokens: see `gpt.tokens.chat`. Checks and raises as `of` does."""
         Until(stop)
         return cls([""], [tokens], room(config, [tokens], max_new_tokens), sampling or Sampling(), stop)
 

@@ -15,7 +15,7 @@ from gpt.graphs import Decode, Forward
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT, KVCache
 from gpt.parallel import AnyGPT
-from gpt.weights import Weights, random_weights
+from gpt.parameters.weights import Weights, random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.fastest import Pick

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpt.config import GPTConfig
-from gpt.weights import shapes
+from gpt.parameters.weights import shapes
 from toolchain.contract.entry import ITEMSIZE, ops
 
 Bound = Literal["memory", "compute"]

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from conformance.compare import compare
 from conformance.stats import median
-from gpt import reference
 from gpt.config import GPTConfig
 from gpt.graphs import Decode, Forward
-from gpt.kv_cache import KVCache
 from gpt.model import GPT
 from gpt.parallel import ParallelDecode, ParallelForward, ParallelGPT
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
+from gpt.passes.kv_cache import KVCache
+from gpt.reference import forward as reference
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Executor, Launcher
 from toolchain.runtime.peers import Peers

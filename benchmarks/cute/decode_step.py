@@ -19,8 +19,8 @@ from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Expected, references, upload, verdict
 from gpt.config import GPTConfig
-from gpt.one_launch import OP, OP_F8, OP_F8_LOGITS, dims
-from gpt.step_weights import COLUMNS
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, dims
+from gpt.parameters.step_weights import COLUMNS
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import ConformanceError, TilestackError, UsageError

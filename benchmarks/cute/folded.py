@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.compare import benchmark_bound
-from gpt.squares import part_width
+from gpt.passes.squares import part_width
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.entry import cdiv, ops
 

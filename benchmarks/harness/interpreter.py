@@ -15,7 +15,7 @@ import numpy as np
 
 from gpt.config import preset
 from gpt.model import GPT
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
 from toolchain.bundles import bundle
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpt.config import Family, GPTConfig
 from gpt.model import GPT
-from gpt.weights import Weights, random_weights
+from gpt.parameters.weights import Weights, random_weights
 
 from ..cases.roofline import parameters
 from ..peers import torch_gpt, torch_llama

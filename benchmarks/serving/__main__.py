@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cells import borrows_from
-from gpt import weights
-from gpt.batching import PIECES, Batching
+from gpt.batches.batching import PIECES, Batching
+from gpt.batches.pages import pages_for
 from gpt.config import LLAMAS, PRESETS
 from gpt.model import GPT
-from gpt.pages import pages_for
+from gpt.parameters import weights
 from toolchain import command
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpt.batching import Batching
+from gpt.batches.batching import Batching
 from gpt.sampling import Sampling
 
 from .load import Arrival

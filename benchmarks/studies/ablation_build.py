@@ -12,7 +12,7 @@ from gpt.config import PRESETS
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT
 from gpt.parallel import AnyGPT
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
 from toolchain.bundles.bundle import Compiled
 from toolchain.contract.entry import EntrySpec
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpt.config import GPTConfig
 from gpt.graphs import Decode
 from gpt.model import GPT, VOCABULARY_STEP, KVCache
-from gpt.weights import Weights
+from gpt.parameters.weights import Weights
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from .stages import WATERFALL, WITHOUT, Stage

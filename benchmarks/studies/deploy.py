@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gpt.config import PRESETS
-from gpt.weights import random_weights, save
+from gpt.parameters.weights import random_weights, save
 from toolchain.runtime import gpus
 
 from .command import Say, build_or_run

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
-from gpt.weights import Weights, random_weights
+from gpt.parameters.weights import Weights, random_weights
 
 from .command import Say, build_or_run
 

@@ -4,7 +4,7 @@ python -m benchmarks.studies.formats TEXT [--pieces N]    # on a CPU, in numpy
 
 All else is in f32. A scale makes the largest number of a row, or of the weights of an output, the largest of the
 format. `one scale`: rows are divided by one number for all texts instead, which follows from the weights, as
-gpt/gpt2_f8.py has it for two of the four places (`as the model`).
+gpt/families/gpt2_f8.py has it for two of the four places (`as the model`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference import eager
-from gpt import gpt2_f8, perplexity, quantize, reference
 from gpt.config import GPTConfig
-from gpt.tokenizer import load_tokenizer
-from gpt.weights import SHIPPED, load
+from gpt.families import gpt2_f8
+from gpt.parameters import quantize
+from gpt.parameters.weights import SHIPPED, load
+from gpt.reference import forward as reference
+from gpt.reference import perplexity
+from gpt.tokens.tokenizer import load_tokenizer
 
 Array = NDArray[Any]
 FORMATS = {"e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2)}
@@ -74,7 +77,7 @@ def rounded(rows: Array, dtype: np.dtype[Any], scale: float | None = None) -> Ar
 
 
 class Ops:
-    """The ops of gpt/reference.py in f32, with products that round their rows first."""
+    """The ops of gpt/reference/forward.py in f32, with products that round their rows first."""
 
     def __getattr__(self, name: str) -> Any:
         return partial(getattr(eager, name), dtype="f32")

@@ -16,11 +16,11 @@ from conformance.compare import Verdict, bound_for, compare
 from conformance.jobs import JobContext
 from conformance.result import CellResult
 from conformance.run import attempt, timed
-from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT
-from gpt.weights import Weights
+from gpt.parameters.weights import Weights
+from gpt.reference import forward as reference
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Launcher
 

@@ -10,10 +10,10 @@ from typing import Literal
 from conformance.coverage import Suite
 from conformance.jobs import Job, JobContext
 from conformance.result import CellResult
-from gpt import quantize, weights
 from gpt.config import LLAMAS, GPTConfig, preset
-from gpt.tokenizer import load_tokenizer
-from gpt.weights import Weights
+from gpt.parameters import quantize, weights
+from gpt.parameters.weights import Weights
+from gpt.tokens.tokenizer import load_tokenizer
 
 from .forward import ALL, ForwardCase, run_forward
 

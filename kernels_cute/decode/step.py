@@ -14,7 +14,7 @@ A layer, with what is waited for:
 4. The sums of the projections. A block computes some hidden units, their part of the MLP's second product, which the
    cluster adds up, and adds that to the next sums (mlp.py).
 
-docs/one-kernel.md has times and reasons. The norms are folded into weights in bf16 (gpt/fold.py); the last one is not.
+docs/one-kernel.md has times and reasons. Norms are folded into weights in bf16 (gpt/parameters/fold.py), but the last.
 Those of 8 bits stay as they are stored: there x is multiplied with the norm's weight, and its mean is subtracted.
 """
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpt import chat, one_by_one, weights
+from gpt.batches.many import Answer, Many
 from gpt.config import GPTConfig
-from gpt.kv_cache import check_kind
-from gpt.many import Answer, Many
+from gpt.parameters import one_by_one, weights
+from gpt.passes.kv_cache import check_kind
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
-from gpt.tokenizer import Tokenizer, decode, load_tokenizer
+from gpt.tokens import chat
+from gpt.tokens.tokenizer import Tokenizer, decode, load_tokenizer
 from toolchain.contract.entry import DTYPES
 from toolchain.contract.sources import registered
 from toolchain.errors import UsageError

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from conformance.cells import borrows_from
+from gpt.batches.many import on_one, warm
 from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes, on_ranks
-from gpt.many import on_one, warm
 from gpt.model import GPT, KVCache
 from gpt.parallel import AnyGPT, ParallelGPT
-from gpt.quantize import kind_of
+from gpt.parameters.quantize import kind_of
+from gpt.parameters.weights import Weights
 from gpt.text import Request
-from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gpt.perplexity import losses
+from gpt.reference.perplexity import losses
 
 from .gpt import GPT
 

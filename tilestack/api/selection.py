@@ -17,7 +17,7 @@ from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from gpt.model import GPT
 from gpt.parallel import AnyGPT
-from gpt.weights import Weights
+from gpt.parameters.weights import Weights
 from toolchain.contract.entries import committed
 from toolchain.contract.entry import DTYPES, EntrySpec, ops
 from toolchain.contract.sources import best_of, load_source, packages

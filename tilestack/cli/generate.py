@@ -22,9 +22,9 @@ from .common.options import QUANTIZATIONS, STREAM, command, read_text, seed
 from .common.processes import run_processes
 
 if TYPE_CHECKING:
-    from gpt.chat import Message
-    from gpt.many import Answer
+    from gpt.batches.many import Answer
     from gpt.text import Request, Writer
+    from gpt.tokens.chat import Message
 
     from ..api.gpt import GPT
 

@@ -41,11 +41,12 @@ def add(commands: Any) -> None:
 
 
 def quantize(args: argparse.Namespace) -> int:
-    from gpt import perplexity, weights
-    from gpt.beside import copy_texts
-    from gpt.stored import CONFIG
-    from gpt.tokenizer import load_tokenizer
-    from gpt.weights_8bits import DTYPE
+    from gpt.families.weights_8bits import DTYPE
+    from gpt.files.stored import CONFIG
+    from gpt.parameters import weights
+    from gpt.reference import perplexity
+    from gpt.tokens.beside import copy_texts
+    from gpt.tokens.tokenizer import load_tokenizer
 
     from ..api import quality
 

@@ -77,7 +77,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Policy:
-    """The policy of one target; `gpt/plan.py` and `gpt/squares.py` apply it to a model.
+    """The policy of one target; `gpt/passes/plan.py` and `gpt/passes/squares.py` apply it to a model.
 
     `sms`: multiprocessors of the device that the costs were measured on. `tiles`: lists of tiles by name, in order of
     preference; if several tiles cost the same, the first is taken.

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from conformance.compare import compare
-from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT, KVCache
-from gpt.weights import SHIPPED, load, random_weights
+from gpt.parameters.weights import SHIPPED, load, random_weights
+from gpt.reference import forward as reference
 from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Launcher, open_executor
 

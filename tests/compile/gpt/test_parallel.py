@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 from conformance.compare import compare
-from gpt import parallel, reference
+from gpt import parallel
 from gpt.config import GPTConfig, llama
 from gpt.generate import generate, generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelForward, ParallelGPT
+from gpt.parameters.weights import random_weights
+from gpt.reference import forward as reference
 from gpt.sampling import Sampling
-from gpt.weights import random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import TilestackError, UsageError
 from toolchain.runtime import Launcher

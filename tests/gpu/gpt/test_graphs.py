@@ -8,7 +8,7 @@ import pytest
 from conformance.cells import borrows_from
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
-from gpt.weights import SHIPPED
+from gpt.parameters.weights import SHIPPED
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Executor, Launcher

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from conformance.compare import compare
-from gpt import reference
 from gpt.config import LLAMAS, GPTConfig
 from gpt.generate import generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelForward, ParallelGPT
+from gpt.parameters.weights import SHIPPED, load, random_weights
+from gpt.reference import forward as reference
 from gpt.sampling import Sampling
-from gpt.weights import SHIPPED, load, random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher

@@ -142,7 +142,7 @@ def test_a_llama_is_compiled_where_the_case_says_so(rig: Any) -> None:
 @pytest.mark.needs("transformers")
 def test_a_wrong_llama_is_found(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and queries that nobody turned."""
-    from gpt import llama
+    from gpt.families import llama
 
     monkeypatch.setattr(llama, "table", lambda config, at: (np.ones((len(at), config.head_size // 2)),
                                                             np.zeros((len(at), config.head_size // 2))))  # fmt: skip
@@ -286,9 +286,9 @@ def test_the_model_in_pytorch_is_the_reference() -> None:
 
     from benchmarks.peers import torch_gpt
     from benchmarks.peers.pytorch import torch
-    from gpt import reference
     from gpt.config import PRESETS
-    from gpt.weights import random_weights
+    from gpt.parameters.weights import random_weights
+    from gpt.reference import forward as reference
 
     config = PRESETS["nano"]
     weights = random_weights(config, 3)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import load
-from gpt import weights
+from gpt.parameters import weights
 
 
 def test_each_step_is_timed_and_so_is_their_sum() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpt import reference
 from gpt.config import PRESETS
-from gpt.weights import load, random_weights
+from gpt.parameters.weights import load, random_weights
+from gpt.reference import forward as reference
 from toolchain.knobs import ROOT
 
 pytestmark = pytest.mark.needs("torch")
@@ -57,7 +57,7 @@ def test_the_model_is_the_references(tmp_path: Path) -> None:
     program = f"""
 import runpy, numpy as np, torch
 from gpt.config import PRESETS
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
 model = runpy.run_path({str(SCRIPT)!r})["Model"](PRESETS["nano"], 0.0).eval()
 state = {{n: torch.from_numpy(np.array(t)) for n, t in random_weights(PRESETS["nano"], 9).items()}}
 model.load_state_dict(state)

@@ -13,7 +13,7 @@ import pytest
 from conformance.reference import eager
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
-from gpt.weights import Weights, random_weights
+from gpt.parameters.weights import Weights, random_weights
 from toolchain.contract.entries import committed
 from toolchain.contract.entry import ops
 from toolchain.runtime import CpuExecutor, DeviceBuffer

@@ -10,10 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from gpt import reference
 from gpt.config import PRESETS
-from gpt.tokenizer import ByteTokenizer, load_tokenizer
-from gpt.weights import SHIPPED, Weights, load
+from gpt.parameters.weights import SHIPPED, Weights, load
+from gpt.reference import forward as reference
+from gpt.tokens.tokenizer import ByteTokenizer, load_tokenizer
 from toolchain.knobs import ROOT
 
 # English in the manner of what it was trained on, written for this test: it has seen none of these sentences.
@@ -77,8 +77,9 @@ class Refuse(importlib.abc.MetaPathFinder):
         if top in {"xdsl", "tokenizers", "huggingface_hub", "torch", "rich", "jinja2"} or name == "cuda.tile":
             raise ImportError(f"{name} is refused")
 sys.meta_path.insert(0, Refuse())
-import gpt.generate, gpt.model, gpt.reference
-from gpt import tokenizer, weights
+import gpt.generate, gpt.model, gpt.reference.forward
+from gpt.tokens import tokenizer
+from gpt.parameters import weights
 config, tensors, folder = weights.load(weights.SHIPPED)
 print(tokenizer.decode(tokenizer.load_tokenizer(folder, config), b"read"), len(tensors))
 """

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import DEFAULT_COUNT, generate, generate_batch, room
 from gpt.model import GPT
+from gpt.parameters.weights import Weights
+from gpt.reference import forward as reference
 from gpt.sampling import Sampling
-from gpt.weights import Weights
 from toolchain.errors import ConformanceError, UsageError
 from toolchain.runtime import DeviceBuffer
 

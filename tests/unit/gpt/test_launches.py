@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpt.config import PRESETS
 from gpt.launches import DryExecutor, continue_texts, launched
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
 from toolchain.contract.sources import load_source, packages
 
 NANO = PRESETS["nano"]

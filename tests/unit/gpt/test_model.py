@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT, KVCache
-from gpt.weights import Weights
+from gpt.parameters.weights import Weights
+from gpt.reference import forward as reference
 from toolchain.errors import UsageError
 
 from .conftest import POLICY

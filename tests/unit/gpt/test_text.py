@@ -13,7 +13,7 @@ from gpt.generate import generate
 from gpt.model import GPT
 from gpt.sampling import Sampling
 from gpt.text import Request, Until, Writer
-from gpt.tokenizer import ByteTokenizer, decode
+from gpt.tokens.tokenizer import ByteTokenizer, decode
 from toolchain.errors import UsageError
 
 BYTES = ByteTokenizer()

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpt import quantize, reference
 from gpt.config import PRESETS
+from gpt.files.stored import INDEX
 from gpt.generate import generate
 from gpt.model import GPT
-from gpt.stored import INDEX
-from gpt.weights import Weights, load, quantized, random_weights, save
+from gpt.parameters import quantize
+from gpt.parameters.weights import Weights, load, quantized, random_weights, save
+from gpt.reference import forward as reference
 
 from .llamas import CONFIGS as LLAMAS
 

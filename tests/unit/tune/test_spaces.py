@@ -15,7 +15,7 @@ from benchmarks.cases.cases import LLAMA, ForwardCase
 from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT, KVCache
-from gpt.weights import Weights, quantized, random_weights
+from gpt.parameters.weights import Weights, quantized, random_weights
 from toolchain.contract.sources import load_source, packages
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT

@@ -17,7 +17,7 @@ from toolchain.errors import UsageError
 from toolchain.files import read_named, write_whole
 
 SOURCES = packages()
-QUANTIZATIONS = ("f8", "i8", "f8-weights", "i8-weights")  # those of gpt/quantize.py, which costs numpy to import
+QUANTIZATIONS = ("f8", "i8", "f8-weights", "i8-weights")  # of gpt/parameters/quantize.py, which imports numpy
 
 
 def command(commands: Any, name: str, run: Any, doc: str, examples: str) -> argparse.ArgumentParser:

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.cases.roofline import Ceilings, Work, decode_work, forward_work, op_work, parameters, visible
 from gpt.config import LLAMAS, PRESETS
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
 
 GPT2 = PRESETS["gpt2"]
 SMOLLM2 = LLAMAS["smollm2"]

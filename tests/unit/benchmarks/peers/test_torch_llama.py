@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpt import reference
 from gpt.config import LLAMAS
-from gpt.weights import random_weights
+from gpt.parameters.weights import random_weights
+from gpt.reference import forward as reference
 from toolchain.errors import ToolchainError
 
 pytestmark = pytest.mark.needs("transformers")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.serving.load import Arrival
 from benchmarks.serving.measure import serve
-from gpt.batching import Drawn
+from gpt.batches.batching import Drawn
 
 
 class Clock:

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.studies import formats
 from benchmarks.studies.formats import FORMATS, MODEL, PLACES, Setting
-from gpt import reference
 from gpt.config import PRESETS
-from gpt.weights import Weights, random_weights
+from gpt.parameters.weights import Weights, random_weights
+from gpt.reference import forward as reference
 
 CONFIG = PRESETS["nano"]
 TOKENS = np.arange(20, dtype=np.int32).reshape(2, 10)

@@ -12,7 +12,7 @@ from conformance.result import CellResult
 from gpt.conformance import models
 from gpt.conformance.forward import ForwardCase
 from gpt.conformance.models import PROMPT, ForwardRows, checkpoint_case, cost, forward_cases, forward_jobs, suites
-from gpt.weights import SHIPPED
+from gpt.parameters.weights import SHIPPED
 from toolchain.errors import UsageError
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import tilestack as ts
-from gpt import reference, weights
-from gpt.chat import Message
 from gpt.config import PRESETS, llama
-from gpt.weights import random_weights, save
+from gpt.parameters import weights
+from gpt.parameters.weights import random_weights, save
+from gpt.reference import forward as reference
+from gpt.tokens.chat import Message
 
 from ..conftest import Run
 

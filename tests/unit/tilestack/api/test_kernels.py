@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpt import weights
+from gpt.parameters import weights
 from gpt.text import Request
-from gpt.tokenizer import ByteTokenizer
+from gpt.tokens.tokenizer import ByteTokenizer
 from tilestack.api.kernels import Kernels
 from toolchain.errors import BundleError
 from toolchain.runtime import open_executor

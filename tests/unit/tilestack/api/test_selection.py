@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpt import weights
 from gpt.config import GPTConfig
 from gpt.launches import DryExecutor, continue_texts, launched
+from gpt.parameters import weights
 from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
 from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gpt.many import Answer
-from gpt.stored import WHOLE
-from gpt.weights import SHIPPED
+from gpt.batches.many import Answer
+from gpt.files.stored import WHOLE
+from gpt.parameters.weights import SHIPPED
 from tilestack.cli.generate import _each_line, _one_by_one
 from toolchain.command import Terminated
 from toolchain.errors import UsageError

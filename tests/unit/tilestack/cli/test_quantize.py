@@ -11,8 +11,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpt import perplexity, quantize, weights
 from gpt.config import LLAMAS, PRESETS
+from gpt.parameters import quantize, weights
+from gpt.reference import perplexity
 from tilestack.cli.common.options import QUANTIZATIONS
 
 from ..conftest import Run

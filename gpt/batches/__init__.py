@@ -1,0 +1,1 @@
+"""Batches that texts join and leave."""

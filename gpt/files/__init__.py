@@ -1,0 +1,1 @@
+"""Checkpoints as others keep them: safetensors, GGUF, Hugging Face's names."""

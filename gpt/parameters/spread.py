@@ -1,0 +1,54 @@
+"""Rows of the residual stream that are shared out to ranks, so that products hide what ranks send each other.
+
+Each of R ranks adds up a piece of the rows, N / R of them, and has a copy of all. `linear_to_ranks` adds a product to
+the own piece and stores it to all ranks, with the rows' sums of squares; what reads it begins with the own piece. So
+all norms within the layers have to be part of the products behind them: the model is folded (see fold.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolchain.contract.entry import cdiv
+from toolchain.runtime import DeviceBuffer, Launcher
+
+from ..config import GPTConfig
+
+OPS = ("linear_to_ranks", "rms_linear_of_ranks", "rms_linear_gelu_of_ranks")
+PART = 128  # columns of a part of the squares
+
+
+@dataclass(frozen=True)
+class Spread:
+    """`stream` (R, N, C), `squares` (R, Z, N) f32 and `arrived` (R, R, N / R, C) in the memory of all ranks; `flags`:
+    what their products take of the channel."""
+
+    stream: DeviceBuffer
+    squares: DeviceBuffer
+    arrived: DeviceBuffer
+    flags: Mapping[str, DeviceBuffer | float]
+
+    def of(self, op: str) -> dict[str, DeviceBuffer | float]:
+        """What an op takes of all this."""
+        if op == OPS[0]:
+            return {"out": self.stream, "squares": self.squares, "arrived": self.arrived, **self.flags}
+        waits = {name: self.flags[name] for name in ("ended", "state", "rank")}
+        return {"x": self.stream, "squares": self.squares, **waits}
+
+
+def parts(config: GPTConfig) -> int:
+    """Of the squares of a row."""
+    return cdiv(config.n_embd, PART)
+
+
+def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
+    """Whether the launcher has what a pass of so many rows takes. `config`: of the whole model."""
+    if config.family != "gpt2" or rows % ranks or not launcher.executor.runs_ptx:
+        return False
+    width = config.n_embd
+    sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "Z": parts(config), "TWO": 2}
+    sizes["B"] = launcher.executor.sms  # of a channel
+    of = {"K": width, "N": 3 * width // ranks // 8 * 8}
+    to = {"K": width // ranks // 8 * 8, "N": width}
+    return all(launcher.has(op, dtype, {**sizes, **(to if op == OPS[0] else of)}) for op in OPS)

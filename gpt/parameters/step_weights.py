@@ -1,0 +1,91 @@
+"""Weights of all layers as the ops `decode_step` take them: copies of a model's own, in another order (ops.toml).
+
+C = n_embd = H heads of D, L layers, F hidden units. Of each op: U hidden units side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.runtime import DeviceBuffer, Executor
+
+from ..config import GPTConfig
+from .quantize import SCALE, WEIGHT
+from .spelling import HEAD, HEAD_SCALE
+from .threads import in_threads
+
+Array = NDArray[Any]
+UNITS, UNITS_F8 = 8, 16
+ROWS, COLUMNS = 8, 64  # of a tile in 8 bits
+LINEAR = {"qkv": "attn.c_attn", "proj": "attn.c_proj", "fc": "mlp.c_fc", "out": "mlp.c_proj"}
+NORMS = {"qkv": "ln_1", "fc": "ln_2"}
+
+
+def packed(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
+    """Those of a folded model in 16 bits, whose weights are (in, out)."""
+    width, hidden = config.n_embd, config.ffn
+    by_head = (config.n_head, config.head_size, width)
+
+    def of(layer: int) -> dict[str, Array]:
+        def part(name: str, kind: str = "weight") -> Array:
+            return weights[f"h.{layer}.{LINEAR[name]}.{kind}"].numpy()
+
+        made = {f"{name}_bias": part(name, "bias") for name in LINEAR}
+        return made | {
+            "qkv": part("qkv").T, "fc": part("fc").T, "proj": part("proj").reshape(by_head).swapaxes(1, 2),
+            "out": part("out").reshape(hidden // UNITS, UNITS, width).swapaxes(1, 2),
+        }  # fmt: skip
+
+    return _of_layers(config, executor, of)
+
+
+def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
+    """Those of a model in 8 bits, whose weights are (out, in)."""
+    width, hidden = config.n_embd, config.ffn
+
+    def of(layer: int) -> dict[str, Array]:
+        def part(name: str, kind: str) -> Array:
+            return weights[f"h.{layer}.{name}{kind}"].numpy()
+
+        made: dict[str, Array] = {}
+        for name, full in LINEAR.items():
+            made[f"{name}_scales"], made[f"{name}_bias"] = part(full, SCALE), part(full, ".bias")
+        for i, (name, norm) in enumerate(NORMS.items()):
+            weight, gain, shift = part(LINEAR[name], WEIGHT), part(norm, WEIGHT), part(norm, ".bias")
+            made[name], made[f"norm_{i + 1}"] = _tiled(weight), gain
+            made[f"{name}_sums"] = _times(weight, gain)
+            of_shift = made[f"{name}_scales"] * _times(weight, shift)
+            made[f"{name}_bias"] = made[f"{name}_bias"].astype(np.float32) + of_shift
+        proj, out = part(LINEAR["proj"], WEIGHT), part(LINEAR["out"], WEIGHT)
+        made["proj"] = proj.reshape(width, config.n_head, -1).swapaxes(0, 1)
+        made["out"] = out.reshape(width, hidden // UNITS_F8, UNITS_F8).swapaxes(0, 1)
+        return made
+
+    return _of_layers(config, executor, of)
+
+
+def packed_head(weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
+    """What makes the logits in 8 bits."""
+    return {"head": executor.from_numpy(_tiled(weights[HEAD].numpy())), "head_scales": weights[HEAD_SCALE]}
+
+
+def _tiled(weight: Array) -> Array:
+    """Rows (N, K) in tiles (N / 8, K / 64, 8, 64)."""
+    rows, columns = weight.shape
+    return np.ascontiguousarray(weight.reshape(rows // ROWS, ROWS, columns // COLUMNS, COLUMNS).swapaxes(1, 2))
+
+
+def _times(weight: Array, row: Array) -> Array:
+    """weight (N, K) @ row (K), in f32, summed in f64 as gpt/parameters/fold.py does."""
+    wide = (each.astype(np.float32) for each in (weight, row))
+    return np.einsum("nk,k->n", *wide, dtype=np.float64).astype(np.float32)
+
+
+def _of_layers(config: GPTConfig, executor: Executor, of: Callable[[int], dict[str, Array]]) -> dict[str, DeviceBuffer]:
+    """The arrays of each layer, with the layers as their first dimension."""
+    layers = in_threads(of, range(config.n_layer))
+    return {name: executor.from_numpy(np.stack([layer[name] for layer in layers])) for name in layers[0]}

@@ -1,0 +1,1 @@
+"""The models in numpy, and what a text's tokens cost."""

@@ -1,0 +1,1 @@
+"""Texts as numbers of tokens, and chats as texts."""

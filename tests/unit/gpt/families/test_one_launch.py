@@ -1,0 +1,136 @@
+"""A step as one launch is the step of many, for the models and caches that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpt.config import PRESETS, GPTConfig
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OneLaunch, dims
+from gpt.graphs import Decode
+from gpt.model import GPT, KVCache
+from gpt.parameters.weights import quantized, random_weights
+from toolchain.contract.entries import entries_of
+from toolchain.errors import ConformanceError
+
+from ..conftest import POLICY, ReferenceLauncher
+
+CONFIG = GPTConfig(vocab_size=300, n_ctx=32, n_embd=768, n_head=12, n_layer=2)
+NEAR = 0.02  # of the largest: two ways of rounding to bf16, through two layers
+NEAR_F8 = 0.06  # logits in 8 bits beside those in 16: each weight may be 2^-4 of itself away
+TOKENS = np.random.default_rng(1).integers(0, 300, (2, 9)).astype(np.int32)
+
+
+class Launcher(ReferenceLauncher):
+    """One for sm_90 that has the op, or not."""
+
+    def __init__(self, *, has: bool = True) -> None:
+        super().__init__()
+        self.target, self.executor.sms, self._has = "sm_90", POLICY.sms, has
+
+    def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
+        return self._has and op in (OP, OP_F8, OP_F8_LOGITS) and dtype == "bf16" and dims["P"] <= 32
+
+
+def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
+    weights = random_weights(CONFIG, seed=2)
+    config, (kind, *logits) = CONFIG, kind.split(", ")
+    if kind:
+        config, weights = quantized(CONFIG, weights, kind, logits=bool(logits))
+    return GPT(config, weights, launcher, "bf16", **more)
+
+
+@pytest.mark.parametrize(("kind", "op"), [("", OP), ("f8", OP_F8), ("f8-weights", OP_F8), ("f8, logits", OP_F8_LOGITS)])
+def test_one_launch_gives_the_logits_and_the_cache_of_many(kind: str, op: str) -> None:
+    one, many = _model(Launcher(), kind), _model(Launcher(has=False), kind)
+    logits, caches, likeliest = list[Any](), list[KVCache](), list[int]()
+    for model in (one, many):
+        cache = KVCache(model, 1, 12)
+        model.prefill(TOKENS[:1, :5], cache)
+        steps = Decode(model, cache)
+        steps.reset(TOKENS[:1, 5])
+        steps.run()
+        steps.feed(TOKENS[:1, 6])
+        steps.run()
+        likeliest += steps.likeliest().tolist()
+        logits.append(steps.logits.numpy().astype(np.float64))
+        assert logits[-1][0].argmax() == likeliest[-1]
+        caches.append(cache)
+    launched = [{name for name, _ in model.launcher.launches} for model in (one, many)]  # pyright: ignore[reportAttributeAccessIssue]
+    assert op in launched[0] and op not in launched[1]
+    assert "argmax_parts" in launched[1] and "argmax_parts" not in launched[0], "a step finds the likeliest token"
+    largest = np.abs(logits[1]).max()
+    near = NEAR_F8 if op == OP_F8_LOGITS else NEAR
+    assert np.abs(logits[0] - logits[1]).max() <= near * largest
+    filled = [cache.memory.numpy()[:, :, :, :7].astype(np.float64) for cache in caches]
+    assert np.abs(filled[0] - filled[1]).max() <= NEAR * np.abs(filled[1]).max()
+    assert caches[0].lengths.tolist() == [7]
+
+
+def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, made = _model(Launcher()), list[OneLaunch]()
+
+    def make(*args: Any) -> OneLaunch:
+        made.append(OneLaunch(*args))
+        return made[-1]
+
+    monkeypatch.setattr("gpt.model.OneLaunch", make)
+    given = list[Any]()
+    for _ in range(2):
+        cache = KVCache(model, 1, 8)
+        model.prefill(TOKENS[:1, :3], cache)
+        given.append(model.decode(TOKENS[:1, 3], cache).numpy())
+    assert np.array_equal(*given) and len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "wanted"),
+    [({}, 1, True), ({}, 2, False), ({"folded": False}, 1, False), ({"cache": "f8"}, 1, False)],
+)
+def test_it_is_for_one_text_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
+    model = _model(Launcher(), **options)
+    cache = KVCache(model, texts, 8)
+    assert model.takes_one_launch(cache) is wanted
+    if texts > 1:  # also not for one of several, whose memory has gaps
+        assert not model.takes_one_launch(cache.sequence(1))
+
+
+def test_a_smaller_gpu_and_the_interpreter_take_many_launches() -> None:
+    model = _model(Launcher())
+    cache = KVCache(model, 1, 8)
+    model.executor.sms = POLICY.sms - 1
+    assert not model.takes_one_launch(cache)
+    model.executor.sms, model.launcher.target = POLICY.sms, None
+    assert not model.takes_one_launch(cache)
+
+
+def test_the_entry_is_for_gpt2_alone() -> None:
+    gpt2 = PRESETS["gpt2"]
+    for op in (OP, OP_F8, OP_F8_LOGITS):
+        (entry,) = (spec for spec in entries_of("cute") if spec.op == op)
+        assert entry.unmet(dims(op, gpt2, 50304, 100, 132)) is None
+        assert entry.unmet(dims(op, gpt2, 50304, 100, 95)) is not None
+        assert entry.unmet(dims(op, CONFIG, 50304, 100, 132)) is not None
+        assert entry.unmet(dims(op, gpt2, 50304, 2000, 132)) is not None
+
+
+def test_a_wait_that_ran_out_is_named() -> None:
+    model = _model(Launcher())
+    cache = KVCache(model, 1, 8)
+    steps = Decode(model, cache)
+    steps.reset(TOKENS[:1, 5])
+    steps.run()
+    steps.likeliest()
+    one, largest = model._one_launch, steps._chosen.largest  # pyright: ignore[reportPrivateUsage]
+    assert one is not None and not one.ran_out
+    largest.fill(np.nan)
+    with pytest.raises(ConformanceError, match="logits hold NaN"):
+        steps.likeliest()
+    errors = np.zeros((POLICY.sms, 12), np.int32)
+    errors[[5, 7], 3] = 5, 3
+    one._arrays["errors"].copy_from(errors)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(ConformanceError, match="waited too long for the sums of projections"):
+        steps.likeliest()

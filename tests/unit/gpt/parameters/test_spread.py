@@ -1,0 +1,108 @@
+"""Rows that are shared out to ranks: when they are, where they lie, and which launches there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from gpt.config import GPTConfig, llama
+from gpt.families.gpt2_shared import SharedGPT2
+from gpt.parameters.spread import OPS, can_spread, parts
+from gpt.passes.plan import ModelPlan
+from gpt.passes.recorder import Recorder
+from gpt.passes.workspace import Workspace, buffers
+from gpt.room import Room
+from toolchain.contract.entries import committed
+from toolchain.runtime import DeviceBuffer, Launcher
+from toolchain.runtime.cpu import CpuExecutor
+from toolchain.runtime.peers import open_peers
+
+CONFIG = GPTConfig(n_layer=2, n_head=6, n_embd=192, n_ctx=256, vocab_size=67)
+ROWS = 256
+
+
+class Having:
+    """In place of a launcher that has entries for some rows."""
+
+    def __init__(self, multiple: int, *, ptx: bool = True) -> None:
+        self.executor, self.multiple = CpuExecutor(), multiple
+        self.executor.by_threads = ptx
+        self.asked: dict[str, Mapping[str, int]] = {}
+
+    def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
+        assert dtype == "bf16"
+        self.asked[op] = dims
+        return dims["M"] % self.multiple == 0
+
+
+def _can(launcher: Having, config: GPTConfig, rows: int) -> bool:
+    return can_spread(cast("Launcher", launcher), config, 2, rows, "bf16")
+
+
+def test_rows_are_shared_out_where_the_launcher_has_all_products_for_them() -> None:
+    launcher = Having(256)
+    assert not _can(launcher, CONFIG, 500) and not _can(launcher, CONFIG, 255) and _can(launcher, CONFIG, 512)
+    assert not _can(Having(256, ptx=False), CONFIG, 512)
+    assert not _can(launcher, llama(2, 4, 64, 16, 67, kv_heads=2, head_size=32, ffn=160), 512)
+    dims = launcher.asked[OPS[0]]
+    assert set(launcher.asked) == set(OPS)
+    assert (dims["R"], dims["Q"], dims["Z"], dims["N"]) == (2, 256, 2, 192)
+
+
+class Named(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def sent_where(calls: list[tuple[str, dict[str, Any]]]) -> bool:
+    """The own copy of the rows is written by the embedding and by each rank, and read by the last sum."""
+    embedded, last = calls[0][1], calls[-1][1]
+    sent = next(args for op, args in calls if op == OPS[0])
+    assert sent["out"].shape == (2, ROWS, 192) and sent["arrived"].shape == (2, 2, ROWS // 2, 192)
+    assert sent["squares"].shape == (2, parts(CONFIG), ROWS) and sent["ended"].shape == (2, 2)
+    assert sent["bias"] == "h.0.attn.c_proj.bias"  # the whole one, which each rank adds to its own rows
+    assert last["x"].pointer == embedded["out"].pointer and sent["rank"] == 1
+    return sent["out"].select(0, 1).pointer == embedded["out"].pointer
+
+
+def test_each_sum_over_the_ranks_is_part_of_a_product_but_the_last() -> None:
+    calls: list[tuple[str, dict[str, Any]]] = []
+
+    def launch(op: str, _dtype: str, /, **args: Any) -> None:
+        calls.append((op, args))
+
+    def attend(first: int, layer: int, work: Workspace) -> None:
+        del first, work
+        calls.append((f"attention {layer}", {}))
+
+    with open_peers(["cpu", "cpu"]) as peers:
+        room = Room(peers, peers.channel, CONFIG, "bf16", lambda rows: rows % ROWS == 0)
+        room.reserve(ROWS)
+        share = room.share(1)
+        assert share.spread(ROWS) is None  # until somebody wants it
+        room.spreading = True
+        assert share.spread(ROWS + 1) is None
+        part = CONFIG.part(1, 2)
+        plan = ModelPlan(part, "bf16", folded=False, sms=4, policy=committed().policies["sm_90"])
+        layers = SharedGPT2(launch, cast("Mapping[str, DeviceBuffer]", Named()), plan, "bf16", share)
+        shapes = buffers(part, "bf16", 1, ROWS, ROWS, parts=0, squares=(0, 0))
+        assert layers.run(Recorder(peers.executors[1], shapes).work, 1, ROWS, attend)
+        assert sent_where(calls)
+    to, of, of_gelu = OPS
+    layer = [of, "attention {}", to, of_gelu, to]
+    wanted = [op.format(number) for number in range(2) for op in layer]
+    assert [op for op, _ in calls] == ["embedding_centred", *wanted[:-1], "linear", "all_reduce_layernorm"]
+
+
+@pytest.mark.parametrize("rows", [ROWS, 2 * ROWS])
+def test_more_rows_take_new_memory_and_fewer_a_part_of_it(rows: int) -> None:
+    with open_peers(["cpu", "cpu"]) as peers:
+        room = Room(peers, peers.channel, CONFIG, "bf16", lambda rows: True)  # noqa: ARG005
+        room.spreading = True
+        first, more, again = (room.share(0).spread(count) for count in (ROWS, rows, ROWS))
+    assert first is not None and more is not None and again is not None
+    assert more.stream.shape == (2, rows, 192)
+    assert (first.stream.pointer == more.stream.pointer) == (rows == ROWS)
+    assert again.stream.pointer == more.stream.pointer and again.arrived.shape == (2, 2, ROWS // 2, 192)
