@@ -92,7 +92,9 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
                 if name in outputs:
                     outputs[name][batch, :, int(position) :] = np.nan
     if case.op in STEPS:
-        outputs["cache"][:, :, int(arrays["positions"][0]) :] = np.nan
+        for text, position in enumerate(arrays["positions"]):
+            of_text = outputs["cache"][:, :, text] if case.op == "decode_step_texts" else outputs["cache"]
+            of_text[:, :, int(position) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
 
@@ -193,7 +195,9 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
         ):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, "tokens" if op in STEPS:
-            return np.array([case.dims["V"] - 1], np.int32)
+            return (case.dims["V"] - 1 - 7 * np.arange(count)).astype(np.int32)
+        case "decode_step_texts", "positions":
+            return np.linspace(case.dims["P"] - 1, 0, count).astype(np.int32)  # from the last place to an empty cache
         case op, "positions" if op in STEPS:  # the last place of a whole cache, the middle of another
             places = case.dims["P"]
             return np.array([places - 1 if places == case.dims["X"] else places // 2], np.int32)
@@ -251,13 +255,13 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[:, 0] *= 2e-3
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
-        case "decode_step", ("qkv" | "proj" | "fc" | "out"):
+        case (("decode_step" | "decode_step_texts"), ("qkv" | "proj" | "fc" | "out")):
             values /= np.sqrt(case.dims["F" if name == "out" else "C"])
         case op, "wte" if op in STEPS:
             values /= np.sqrt(case.dims["C"])
         case op, ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe") if op in STEPS:
             values *= 0.1
-            if op != "decode_step" and name in ("proj_bias", "out_bias"):
+            if "f8" in op and name in ("proj_bias", "out_bias"):
                 values += 0.3  # a mean of the residual stream
         case op, ("qkv" | "proj" | "fc" | "out" | "head") if op in STEPS:
             values = np.clip(100 * values, -LARGEST, LARGEST)

@@ -28,6 +28,8 @@ from .gather import GATHERED
 from .rms import RMS
 from .scaled import SCALED
 from .scatter import SCATTERED
+from .texts import plan as texts
+from .texts import step as texts_step
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
 
@@ -115,6 +117,12 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
 
 
+def _decode_step_texts(spec: EntrySpec) -> TracedKernel:
+    c = spec.constants
+    size = texts.Step(c["L"], c["C"], c["X"], c["V"], c["SLOTS"], c["FLYING"])
+    return TracedKernel(texts_step.decode_step(size, spec.symbol, spec.op), "sm_90a", texts_step.maps(size), RANKS)
+
+
 def _cache_f8(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = cache_f8.Tiles(
@@ -141,6 +149,7 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "wgmma": _wgmma,
     "wgmma_of_ranks": _of_ranks,
     "decode_step": _decode_step,
+    "decode_step_texts": _decode_step_texts,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,
     "cache_f8": _cache_f8,

@@ -14,6 +14,7 @@ STEP = {
 STEP_F8 = {"G": 192, "U": 16, "I": 288, "J": 384, "EIGHT": 8}
 STEP_OPS: Mapping[str, Mapping[str, int]] = {
     "decode_step": {"G": 384, "U": 8},
+    "decode_step_texts": {"G": 48, "U": 64, "N": 8, "S": 8 * 36864},
     "decode_step_weight_f8": STEP_F8,
     "decode_step_weight_f8_logits": {**STEP_F8, "K": 6288},
 }

@@ -76,6 +76,17 @@ def decode_step(
     return keep(logits)[None], after
 
 
+def decode_step_texts(
+    arrays: Mapping[str, Array], eps: float, *, wide: type[np.floating[Any]], keep: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """The same of N sequences, each with a cache of its own: logits (N, V) and the caches (L, 2, N, P, C)."""
+    of_text = list[tuple[Array, Array]]()
+    for n in range(len(arrays["tokens"])):
+        own = {"tokens": arrays["tokens"][n : n + 1], "positions": arrays["positions"][n : n + 1]}
+        of_text.append(decode_step({**arrays, **own, "cache": arrays["cache"][:, :, n]}, eps, wide=wide, keep=keep))
+    return np.concatenate([logits for logits, _ in of_text]), np.stack([cache for _, cache in of_text], 2)
+
+
 def _untiled(weight: Array) -> Array:
     """Tiles of rows and columns (I, W, R, D) as (I R, W D)."""
     tiles, across, rows, columns = weight.shape

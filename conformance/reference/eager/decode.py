@@ -86,4 +86,11 @@ def decode_step(cache: Array, eps: float, visible: int, *, dtype: str, **arrays:
     return tuple(rounded(one, dtype) for one in made)
 
 
+def decode_step_texts(cache: Array, eps: float, visible: int, *, dtype: str, **arrays: Array) -> tuple[Array, ...]:
+    del visible
+    given = {**arrays, "cache": cache}
+    made = whole.decode_step_texts(given, eps, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
+    return tuple(rounded(one, dtype) for one in made)
+
+
 decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step

@@ -84,4 +84,10 @@ def decode_step(cache: Array, eps: float, visible: int, **arrays: Array) -> tupl
     return whole.decode_step({**arrays, "cache": cache}, eps, wide=np.float64, keep=lambda x: x)
 
 
+def decode_step_texts(cache: Array, eps: float, visible: int, **arrays: Array) -> tuple[F64, F64]:
+    """Logits and the caches."""
+    del visible
+    return whole.decode_step_texts({**arrays, "cache": cache}, eps, wide=np.float64, keep=lambda x: x)
+
+
 decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step

@@ -35,3 +35,15 @@ def test_it_is_its_ops_one_by_one() -> None:
     last = float64.rmsnorm(x, a["norm_weight"], 1e-5) + a["norm_bias"].astype(np.float64)
     assert np.allclose(logits, last @ a["wte"].astype(np.float64).T)
     assert position == 4 and np.isnan(after[:, :, 5:].astype(np.float64)).all()
+
+
+def test_several_texts_are_each_a_step_of_its_own() -> None:
+    inputs = make_inputs(Case("decode_step_texts", SIZES | {"N": 3, "P": 16}, ""), "bf16", seed=5)
+    a, caches = inputs.arrays, inputs.outputs["cache"]
+    assert a["positions"].tolist() == [15, 7, 0]
+    logits, after = float64.decode_step_texts(**a, cache=caches, eps=1e-5, visible=24)
+    for n in range(3):
+        own = {**a, "tokens": a["tokens"][n : n + 1], "positions": a["positions"][n : n + 1]}
+        wanted = float64.decode_step(**own, cache=caches[:, :, n], eps=1e-5, visible=24)
+        assert np.array_equal(logits[n], wanted[0][0])
+        assert np.array_equal(after[:, :, n], wanted[1], equal_nan=True)

@@ -1,0 +1,73 @@
+"""The sizes of a decode step of eight texts in one kernel. step.py has the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolchain.errors import UsageError
+
+from ..decode.lanes import COLUMNS, ROWS
+from ..decode.plan import HEAD, RANKS, WARP
+
+TEXTS = 8  # columns of a product, and blocks of a cluster: each of them attends for one text
+UNITS = 32  # hidden units of a block
+PARTS = RANKS * UNITS // COLUMNS  # slots of the MLP's second product, each of 64 units of the cluster
+AT_ONCE = 2  # slots of keys and values whose scores are computed side by side
+HIDDEN = 4  # what `errors` calls the wait for hidden units
+
+
+@dataclass(frozen=True)
+class Step:
+    """`width`: C. `positions`: the most of a cache. `vocabulary`: rows of the embedding, a multiple of 8. `slots`: of
+    the ring; `flying`: those that may be on their way at once. Raises UsageError."""
+
+    layers: int = 12
+    width: int = 768
+    positions: int = 1024
+    vocabulary: int = 50304
+    slots: int = 15
+    flying: int = 4
+
+    def __post_init__(self) -> None:
+        if self.width % COLUMNS or self.vocabulary % ROWS:
+            raise UsageError(f"a width of {self.width}, {self.vocabulary} tokens", hint="multiples of 64 and of 8")
+        if self.slots < 4 or self.flying < 1:
+            raise UsageError(f"a ring of {self.slots} slots, {self.flying} on their way", hint="4 are read at once")
+
+    @property
+    def heads(self) -> int:
+        """And clusters."""
+        return self.width // HEAD
+
+    @property
+    def warps(self) -> int:
+        """That compute."""
+        return self.width // COLUMNS
+
+    @property
+    def threads(self) -> int:
+        return (self.warps + 1) * WARP
+
+    @property
+    def blocks(self) -> int:
+        return self.heads * RANKS
+
+    @property
+    def together(self) -> int:
+        """Positions in a slot of keys and values: 4 for each warp."""
+        return 4 * self.warps
+
+    @property
+    def slot(self) -> int:
+        """Chunks of 16 bytes of a slot."""
+        return self.width
+
+    @property
+    def words(self) -> int:
+        """How many words the sums take. There are two sets: a launch uses one and clears the other."""
+        return 2 * self.layers * 2 * self.width * TEXTS
+
+    @property
+    def rounds(self) -> int:
+        """Slots of the embedding that a block multiplies."""
+        return -(-self.vocabulary // ROWS // self.blocks)

@@ -1,0 +1,180 @@
+"""A decode step of GPT-2 for eight sequences in one launch, for sm_90a: weights in bf16, sums in f32.
+
+As that for one (../decode/step.py): blocks stay, a cluster of 8 for each head; in each of them a warp streams weights,
+keys and values through a ring, and the others have 64 columns of the residual stream each. What differs:
+
+1. A weight is read once for all texts, which are the columns of the tensor cores' products.
+2. Each block of a cluster attends for one text, so that no parts of attention are merged.
+3. Of the MLP the cluster's blocks tell each other their hidden units, and each makes some columns of all of them, as
+   they do with the head's results before: nothing is added up within the cluster.
+
+docs/one-kernel.md has times and reasons.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import i32
+
+from toolchain.contract.artifact import TensorMap
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+
+from ..decode.block import Cache, as_number, element_address, flat
+from ..decode.lanes import CHUNK, ROWS, WARP, floats
+from ..decode.likeliest import Likeliest
+from ..decode.plan import HEAD, RANKS
+from ..decode.products import Operand
+from ..decode.step import end, named, parameters
+from .attention import attention
+from .block import Here
+from .mlp import mlp
+from .plan import PARTS, TEXTS, UNITS, Step
+from .products import operand
+from .stream import TextsStream
+from .warps import TextsWarps
+
+TILES = UNITS // ROWS  # of the embedding in a round of logits
+
+
+def maps(step: Step) -> tuple[TensorMap, ...]:
+    """The tensor map that the kernel takes behind its op's parameters."""
+    return (TensorMap("cache", (1, 1, 1, step.together, HEAD)),)
+
+
+def decode_step(
+    step: Step | None = None, name: str = "decode_step_texts", op: str = "decode_step_texts"
+) -> cute.Kernel:  # fmt: skip
+    """The kernel of an op `decode_step_texts` (ops.toml says what its arrays are), in bf16, with a tensor map of the
+    cache behind its parameters. All arrays are without gaps."""
+    s = step or Step()
+
+    @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
+    def kernel(*given: Any) -> None:
+        a = named(op, given)
+        arrays = {name: flat(array) for name, array in a.items() if isinstance(array, cute.TensorValue)}
+        here = Here(s, a["positions"])
+        with cute.when(cute.same(here.warp, s.warps)):
+            TextsStream(here, arrays, given[-1], here.position).run()
+        with cute.when(cute.less(here.warp, s.warps)):
+            w = TextsWarps(here, arrays, arrays["sums"], a["launches"], a["eps"])
+            start(w, arrays, as_number(a["tokens"][w.text]), as_number(a["positions"][w.text]))
+            cached = Cache(arrays["cache"], a["cache"].shape[3])
+            for layer in cute.range_(s.layers):
+                walk_layer(w, layer, cached)
+            logits_of(w, arrays, a)
+            end(w, arrays["errors"])
+
+    return kernel
+
+
+def start(w: TextsWarps, arrays: dict[str, Any], token: Any, position: Any) -> None:
+    """Clears words, meets the cluster, and adds the embeddings, less their mean."""
+    s, here, thread = w.step, w.here, w.warp * WARP + w.lane
+    for words, count in (
+        (here.told, 3 * HEAD),
+        (here.mixed, TEXTS * HEAD // 2),
+        (here.units, TEXTS * PARTS * HEAD // 2),
+    ):
+        w.clear(words, thread, s.warps * WARP, count, 0)
+    cute.fill(w.late, cute.scalar(0, i32))
+    fetch(w, 0)
+    arch.instruction("cluster.arrive", atom="release")
+    read_ahead(w, 0)
+    tokens, places = floats(w.own(arrays["wte"], token)), floats(w.own(arrays["wpe"], position))
+    made = [a + b for a, b in zip(tokens, places, strict=True)]
+    arch.instruction("cluster.wait")
+    each, half = s.blocks * s.warps * WARP, s.words // 2
+    w.clear(w.sums, here.block * (s.warps * WARP) + thread, each, half, (1 - w.set) * half)
+    mean = w.whole(made, 0) * (1.0 / s.width)
+    for i, value in enumerate(made):
+        w.x[i] = value - mean
+
+
+def read_ahead(w: TextsWarps, layer: Any) -> None:
+    """Reads a layer's biases. There is time for it before the wait for sums."""
+    s, here, lane = w.step, w.here, w.lane
+    row = (lane // ROWS).minimum(2) * s.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
+    w.qkv_bias[0] = w.vectors["qkv_bias"][layer * (3 * s.width) + row]
+    w.fc_bias[0] = w.vectors["fc_bias"][layer * (4 * s.width) + here.block * UNITS + lane]
+    for held, name in ((w.proj_bias, "proj_bias"), (w.next_out_bias, "out_bias")):
+        for i, word in enumerate(w.own(w.vectors[name], layer)):
+            held[i] = word
+
+
+def fetch(w: TextsWarps, layer: Any) -> None:
+    """Brings a layer's sums into the L2 cache, which the weights have pushed them out of: some lines for each block."""
+    s, lines = w.step, 2 * w.step.width * TEXTS // 16
+    each = -(-lines // s.blocks)
+    line = w.here.block * each + w.lane
+    with cute.when(cute.both(cute.same(w.warp, 0), cute.both(cute.less(w.lane, each), cute.less(line, lines)))):
+        arch.instruction("prefetch", element_address(w.sums, w.sums_of(layer, 0) + line * 16))
+
+
+def walk_layer(w: TextsWarps, layer: Any, cache: Cache) -> None:
+    after = (layer + 1).minimum(w.step.layers - 1)
+    attention(w, layer, cache)
+    w.add_sums(layer, 0, w.proj_bias)
+    for i in range(CHUNK):
+        w.out_bias[i] = w.next_out_bias[i]  # was read long ago
+    mlp(w, layer)
+    fetch(w, after)
+    read_ahead(w, after)
+    w.add_sums(layer, 1, w.out_bias)
+
+
+def logits_of(w: TextsWarps, arrays: dict[str, Any], a: dict[str, Any]) -> None:
+    """The last norm, and the products with the embedding: 4 tiles of 8 rows of each round, whose sums a warp adds up
+    for each text."""
+    s, here, lane = w.step, w.here, w.lane
+    weights, biases = floats(w.own(arrays["norm_weight"], 0)), floats(w.own(arrays["norm_bias"], 0))
+    square = w.whole([w.x[i] * w.x[i] for i in range(2 * CHUNK)], 1) * (1.0 / s.width)
+    scale = w.rsqrt(square + w.eps)
+    for i in range(2 * CHUNK):
+        w.x[i] = (w.x[i] * scale).fma(weights[i], biases[i])
+    # Nobody takes logits for right that were made from words which did not come: those of this block become NaN.
+    w.x[0] = cute.select(cute.less(0, as_number(w.late[0])), cute.scalar(float("nan")), w.x[0])
+    columns = operand(w.x)
+    found = [Likeliest(w, a["visible"]) for _ in range(0, TEXTS, s.warps)]
+    held = cute.make_fragment(2 * TILES, "f32")
+    for double in cute.range_(-(-s.rounds // (2 * TILES))):
+        for place in range(2):
+            step = double * 2 + place
+            _round(w, columns, here.steps * s.layers, step, held)
+            w.save(place, [[held[2 * i], held[2 * i + 1]] for i in range(TILES)])
+            w.meet()
+            token = ((step * TILES + lane // ROWS) * s.blocks + here.block) * ROWS + lane % ROWS
+            for i, likeliest in enumerate(found):
+                text = w.warp + i * s.warps
+                with cute.when(cute.both(cute.less(text, TEXTS), cute.less(token, s.vocabulary))):
+                    value = w.row_total(place, text, lane).to("bf16")
+                    arrays["logits"][text * s.vocabulary + token] = value
+                    likeliest.take(value.to("f32"), token)
+    for i, likeliest in enumerate(found):
+        text = w.warp + i * s.warps
+        with cute.when(cute.less(text, TEXTS)):
+            likeliest.tell_row(arrays["values"], arrays["indices"], a["values"].shape[1], text)
+
+
+def _round(w: TextsWarps, columns: list[Operand], first: Any, step: Any, held: Any) -> None:
+    """The products of a round's tiles with the warp's columns, or 0 of those that the embedding does not have."""
+    s, tiles = w.step, w.step.vocabulary // ROWS
+    begin = first + step * TILES
+
+    def has(i: int) -> Any:
+        return cute.less((step * TILES + i) * s.blocks + w.here.block, tiles)
+
+    def take(i: int, made: list[list[Any]]) -> None:
+        for tile in made:
+            for j, value in enumerate(tile):
+                held[i * 2 + j] = value
+            i += 1
+
+    cute.fill(held, 0.0)
+    with cute.when(has(TILES - 1)):
+        take(0, w.tiles(begin, TILES, columns))
+    with cute.when(cute.invert(has(TILES - 1))):
+        for i in range(TILES - 1):
+            with cute.when(has(i)):
+                take(i, w.tiles(begin + i, 1, columns))

@@ -1,0 +1,52 @@
+"""The warp that brings weights, keys and values of eight texts: a ring of slots in the order of their use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+
+from ..decode.block import chunk_address
+from ..decode.lanes import ROWS
+from ..decode.plan import HEAD, RANKS
+from ..decode.stream import Stream
+from .plan import PARTS, UNITS
+
+
+class TextsStream(Stream):
+    """Keys and values are those of the block's text, as far as its cache is filled."""
+
+    def fill(self) -> None:
+        s, here = self.step, self.here
+        for layer in cute.range_(s.layers):
+            self._layer(layer, layer * here.steps)
+        for i in cute.range_(s.rounds):
+            tile = i * s.blocks + here.block
+            with cute.when(cute.less(tile, s.vocabulary // ROWS)):
+                self.rows("wte", [tile], s.slot, here.steps * s.layers + i)
+
+    def _layer(self, layer: Any, first: Any) -> None:
+        s, here = self.step, self.here
+        for which in range(3):
+            self.rows("qkv", [(layer * 3 + which) * (s.width // ROWS) + here.block], s.slot, first + which)
+        for i in cute.range_(here.attended):
+            self._positions(layer, i, first + 3 + i)
+        rest = first + 3 + here.attended
+        self.rows("proj", [layer * s.blocks + here.block], s.slot, rest)
+        units, tiles = layer * (4 * s.width // ROWS) + here.block * (UNITS // ROWS), UNITS // ROWS
+        for i in range(tiles):
+            self.rows("fc", [units + i], s.slot, rest + 1 + i)
+        groups = (layer * s.heads + here.head) * PARTS
+        for i in range(PARTS):
+            self.rows("out", [(groups + i) * RANKS + here.rank], s.slot, rest + 1 + tiles + i)
+
+    def _positions(self, layer: Any, i: Any, number: Any) -> None:
+        """Fills a slot with keys and values of some positions; zeros behind the end of the cache."""
+        s, here = self.step, self.here
+        self.wait(number)
+        here.full.expect(number, 2 * s.together * HEAD * 2)
+        for which in range(2):
+            place = chunk_address(here.ring, here.chunk(number) + which * (s.width // 2))
+            signal, at = here.full.at(number % s.slots), i * s.together
+            arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, here.rank, which, layer)

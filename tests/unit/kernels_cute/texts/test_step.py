@@ -1,0 +1,109 @@
+"""A decode step of eight texts in one kernel on the executor: its results, and what is missing if a barrier is."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.cases import Case
+from conformance.inputs import Inputs, make_inputs
+from conformance.run import references, verdict
+from kernels_cute.entries import TracedKernel, made
+from kernels_cute.texts.plan import Step
+from tests.unit.toolchain.cute.executor.mutate import without
+from toolchain.contract.artifact import TENSOR_MAPS, Form
+from toolchain.contract.entry import EntrySpec, ops
+from toolchain.cute.executor import Deadlock, MissingWait, Race
+from toolchain.cute.executor.entry import EntryLaunch
+from toolchain.errors import UsageError
+
+OP = "decode_step_texts"
+SMALL = {"L": 2, "C": 128, "X": 40, "V": 200, "SLOTS": 5, "FLYING": 2}
+TINY = {"L": 1, "C": 64, "X": 16, "V": 64, "SLOTS": 4, "FLYING": 3}
+
+
+def _case(sizes: dict[str, int], positions: int) -> Case:
+    """The first text is at the last position of its cache, the last one has nothing before it."""
+    layers, width = sizes["L"], sizes["C"]
+    more = {
+        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 8, "TWO": 2, "B": width // 8,
+        "S": 32 * layers * width, "W": width // 64, "G": width // 16, "U": 64,
+    }  # fmt: skip
+    return Case(OP, {key: size for key, size in sizes.items() if key in "LCXV"} | more, "")
+
+
+@functools.cache
+def _spec(sizes: tuple[tuple[str, int], ...]) -> tuple[EntrySpec, TracedKernel]:
+    arrays = tuple(param.name for param in ops()[OP].params if param.dims)
+    spec = EntrySpec(OP, OP, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
+    return spec, made(spec)
+
+
+def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None) -> dict[str, Any]:
+    """Runs it as a launch of its entry does. Returns copies of all arrays."""
+    arrays = {name: array.copy() for name, array in {**inputs.arrays, **inputs.outputs}.items()}
+    spec, traced = _spec(tuple(sizes.items()))
+    form = Form(
+        "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
+        together=traced.together,
+    )  # fmt: skip
+    EntryLaunch(str(kernel or traced.kernel), spec, form, arrays, inputs.scalars, (sizes["C"] // 8, 1, 1)).run()
+    return arrays
+
+
+def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
+    for name, pair in references(case, "bf16", inputs).items():
+        found = verdict(case.op, "bf16", name, arrays[name], *pair)
+        assert found.error <= found.bound, name
+    assert not arrays["errors"].any()
+    visible = int(inputs.scalars["visible"])
+    for logits, values, indices in zip(arrays["logits"], arrays["values"], arrays["indices"], strict=True):
+        seen = logits[:visible].astype(np.float32)
+        assert values.max() == seen.max() and indices[values == values.max()].min() == seen.argmax()
+
+
+@pytest.mark.parametrize(("sizes", "positions"), [(SMALL, 40), (TINY, 11)])
+def test_it_computes_a_step_of_each_text(sizes: dict[str, int], positions: int) -> None:
+    """Where a cache is not filled it has NaN."""
+    case = _case(sizes, positions)
+    inputs = make_inputs(case, "bf16", seed=1)
+    arrays = _step(sizes, inputs)
+    _check(arrays, case, inputs)
+    assert (arrays["launches"] == 1).all()
+
+
+def test_the_next_launch_finds_its_sums_cleared() -> None:
+    inputs = make_inputs(_case(TINY, 16), "bf16", seed=2)
+    first = _step(TINY, inputs)
+    again = _step(TINY, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
+    assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "found"),
+    [
+        ("barrier", 1, Race),  # between a block's sums of rows and their reads
+        ("barrier", 2, Race),  # between what the warps attended to and their reads
+        ("barrier", 3, Race),  # between the sums of hidden units and their reads
+        ("mbarrier.wait", 6, (Race, Deadlock)),  # for a slot of keys and values that is free
+        ("mbarrier.wait", 31, MissingWait),  # for one that is full
+        ("cluster.wait", 2, Race),  # before the first words
+    ],
+)
+def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) -> None:
+    inputs = make_inputs(_case(SMALL | {"L": 1}, 40), "bf16", seed=3)
+    sizes = SMALL | {"L": 1}
+    kernel = _spec(tuple(sizes.items()))[1].kernel
+    with pytest.raises(found):
+        _step(sizes, inputs, without(kernel, f"cute_nvgpu.arch.{name}", which))
+
+
+def test_sizes_without_a_kernel_are_refused() -> None:
+    with pytest.raises(UsageError, match="a ring of 3 slots"):
+        Step(slots=3)
+    with pytest.raises(UsageError, match="a width of 100"):
+        Step(width=100)
