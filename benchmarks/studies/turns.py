@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
 from toolchain.errors import ToolchainError
-from toolchain.tileir.interpreter import Prepared, prepared
+from toolchain.tileir.interpreter import Prepared
+from toolchain.tileir.interpreter.launches import prepared
 
 from ..harness.interpreter import forwards
 from ..harness.measurement import Measurement

@@ -32,7 +32,7 @@ from toolchain.tileir.dialect.ops import OPS
 from toolchain.tileir.dialect.rules import RULES
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tileir.interpreter import Grid, Prepared
-from toolchain.tileir.interpreter.codegen import LOWERINGS
+from toolchain.tileir.interpreter.operations.codegen import LOWERINGS
 from toolchain.tileir.text.formats import FORMATS, KEYWORDS, default
 
 from .accepted import Accepted, accepted, mnemonic

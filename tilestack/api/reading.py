@@ -24,7 +24,7 @@ from toolchain.tileir.dialect.memory import (
     StorePtrTkoOp,
     StoreViewTkoOp,
 )
-from toolchain.tileir.interpreter.taint import flows
+from toolchain.tileir.interpreter.analysis.taint import flows
 
 from .parameters import Parameter
 

@@ -36,7 +36,7 @@ from toolchain.runtime.launch import check_layouts
 from toolchain.tileir import bytecode
 from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library
-from toolchain.tileir.interpreter import interleaving
+from toolchain.tileir.interpreter.launches import interleaving
 from toolchain.tileir.specialize import specialize
 
 ENTRIES = SOURCE.entries()

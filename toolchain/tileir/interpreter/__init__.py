@@ -10,8 +10,8 @@ source location and block, for
 - integer overflow marked nsw or nuw, division by zero, a shift by the width or more, a float made an integer
   that cannot hold it,
 - two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders, in one block or
-  in two (see shadow.py),
-- blocks that wait for each other for ever (see interleaving.py).
+  in two (see memory/shadow.py),
+- blocks that wait for each other for ever (see launches/interleaving.py).
 
 Blocks run one after the other, unless one may wait for another: then they take turns.
 """
@@ -22,11 +22,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from .log import Around
-from .memory import AddressSpace, Allocation, FailedAssertion, Placed, Pointer
-from .prepared import Argument, Launch, Padding, PaddingWarning, Prepared, launch_together, prepare
-from .runtime import Grid
-from .storages import Storage, placed
+from .launches.prepared import Argument, Launch, Padding, PaddingWarning, Prepared, launch_together, prepare
+from .launches.runtime import Grid
+from .memory.log import Around
+from .memory.memory import AddressSpace, Allocation, FailedAssertion, Placed, Pointer
+from .memory.storages import Storage, placed
 
 __all__ = [
     "AddressSpace", "Allocation", "Argument", "Around", "FailedAssertion", "Grid", "Launch", "Padding",

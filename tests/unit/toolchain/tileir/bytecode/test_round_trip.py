@@ -16,7 +16,7 @@ from toolchain.tileir.bytecode import codec
 from toolchain.tileir.bytecode.attributes import AttributeReader
 from toolchain.tileir.bytecode.encoding import Reader
 from toolchain.tileir.dialect import attrs, ops, types, verify
-from toolchain.tileir.interpreter.fields import constant_array
+from toolchain.tileir.interpreter.analysis.fields import constant_array
 
 SOURCE = (Path(__file__).parent / "operations.mlir").read_text()
 PROGRAM = SOURCE[SOURCE.index("cuda_tile.module") :]

@@ -1,0 +1,1 @@
+"""Memory while blocks run: allocations, views, pointers, what each access saw, and races."""

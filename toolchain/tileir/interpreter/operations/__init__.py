@@ -1,0 +1,1 @@
+"""Each operation as Python: how it is generated, and what it computes."""
