@@ -97,10 +97,12 @@ def run_in_processes(
     The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer, and
     DeviceLost after an error of the machine.
     """
-    context = multiprocessing.get_context("spawn")  # a GPU's driver does not survive a fork
+    # A GPU's driver does not survive a fork. Processes are forked from one that has no driver, but the jobs' modules.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(sorted({type(job.rows).__module__ for job in jobs.values()}))
     others = set(multiprocessing.active_children())
-    gates = [context.Lock() for _ in plan.openers]
-    pool = ProcessPoolExecutor(processes, context, _open, (plan, gates, context.Value("i", 0)))
+    places = [_Place(opener, context.Lock(), context.Lock()) for opener in plan.openers]
+    pool = ProcessPoolExecutor(processes, context, _open, (plan, places, context.Value("i", 0)))
     try:
         numbers = _submit(pool, jobs)
         for future in _as_completed(numbers, processes, plan.silent_s):
@@ -114,8 +116,10 @@ def run_in_processes(
         ) from error
     finally:
         with _held_back():
-            for process in set(multiprocessing.active_children()) - others:
+            ours = set(multiprocessing.active_children()) - others
+            for process in ours:
                 process.kill()
+            for process in ours:  # a driver takes some time to give up a context
                 process.join()
             pool.shutdown(cancel_futures=True)  # waits for the pool's thread, whose end Python's exit must not meet
 
@@ -172,6 +176,16 @@ def _held_back() -> Generator[None]:
 
 
 @dataclass(frozen=True)
+class _Place:
+    """A device of some processes. `opening`: held while one of them opens it, because all that did so at once would be
+    ready with the last. `gate`: see JobContext."""
+
+    opener: Opener
+    opening: AbstractContextManager[Any]
+    gate: AbstractContextManager[Any]
+
+
+@dataclass(frozen=True)
 class _Here:
     """What this process was started with."""
 
@@ -183,20 +197,21 @@ class _Here:
 _here = threading.local()
 
 
-def _open(plan: WorkerSetup, gates: Sequence[AbstractContextManager[Any]], opened: Any) -> None:
+def _open(plan: WorkerSetup, places: Sequence[_Place], opened: Any) -> None:
     """`opened`: how many processes have come here before."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     with opened.get_lock():
-        turn = opened.value % len(plan.openers)
+        place = places[opened.value % len(places)]
         opened.value += 1
     try:
-        executor = plan.openers[turn]()
+        with place.opening:
+            executor = place.opener()
         executor.warm_up()
     except DeviceError as error:  # raised here it would only break the pool: the first job says it
         _here.refused = error
         return
-    free = nullcontext() if executor.kind == "cpu" else gates[turn]
-    site = JobContext(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free, plan.filter)
+    gate = nullcontext() if executor.kind == "cpu" else place.gate
+    site = JobContext(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, gate, plan.filter)
     _here.opened = _Here(site, plan.journal, plan.name)
 
 

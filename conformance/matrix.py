@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from toolchain import knobs
 from toolchain.bundles.bundle import Bundle
 from toolchain.command import Terminated
 from toolchain.contract.entry import DTYPES, ops
@@ -33,6 +34,7 @@ from .retries import Rows, retries, with_retries
 from .smallest import op_jobs, smallest
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
+PER_GPU = 10  # processes: more wait for their turn on the GPU, and each opens it for some 0.2 s, one after the other
 
 FIRST = "the run ended with the first failure"
 NATIVE_TOOLS = "native tools"  # the name of that part of a run
@@ -67,6 +69,13 @@ def shares(executors: Sequence[Executor], *, every: bool = False) -> list[Share]
 def opener(executor: Executor) -> Opener:
     """What opens the same device in another process."""
     return partial(open_executor, "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}")
+
+
+def processes_for(executors: Sequence[Executor]) -> int:
+    """How many processes a run has that is not told: one for each usable core, but not more than GPUs need."""
+    if any(executor.kind == "cpu" for executor in executors):
+        return knobs.jobs()
+    return min(knobs.jobs(), PER_GPU * len(executors))
 
 
 class Progress(Protocol):

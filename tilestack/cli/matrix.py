@@ -76,8 +76,9 @@ def add(commands: Any) -> None:
         "--full", action="store_true", help="on the CPU too every case, not the few that show all that an entry does"
     )
     run.add_argument(
-        "-n", "--jobs", type=positive, default=0, metavar="N", help="processes (default: the usable CPU cores)"
-    )
+        "-n", "--jobs", type=positive, default=0, metavar="N",
+        help="processes (default: one for each usable CPU core, but at most ten for each GPU)",
+    )  # fmt: skip
     run.add_argument(
         "--resume", action="store_true", help="go on with an interrupted run of the same bundle and options"
     )
@@ -129,9 +130,8 @@ def list_(args: argparse.Namespace) -> int:
 def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from conformance.journal import FILE, Journal
-    from conformance.matrix import run_matrix
+    from conformance.matrix import processes_for, run_matrix
     from gpt.conformance.models import suites
-    from toolchain import knobs
     from toolchain.bundles.bundle import Bundle
     from toolchain.command import Terminated
     from toolchain.files import check_makable
@@ -157,8 +157,8 @@ def run_(args: argparse.Namespace) -> int:
             results = run_matrix(
                 bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
                 suites=suites(args.model), seed=args.seed, native=native, full=args.full, wanted=chosen,
-                exit_first=args.exitfirst, processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
-                command=args.words, every_gpu=args.every_gpu, left_out=left_out,
+                exit_first=args.exitfirst, processes=args.jobs or processes_for(executors), resume=args.resume,
+                progress=show, command=args.words, every_gpu=args.every_gpu, left_out=left_out,
             )  # fmt: skip
     for line in write_report(results, args.report):
         say(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -88,6 +89,25 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, jo
     with pytest.raises(ConformanceError, match="ended without an answer") as caught:
         list(run_in_processes({0: Job(1, Dies(), "gelu", "", ("f32",))}, plan, 1))
     assert "--jobs 1" in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Opens:
+    """Opens a device. A second process that does so meanwhile ends, and then the whole run."""
+
+    busy: Path
+
+    def __call__(self) -> CpuExecutor:
+        self.busy.touch(exist_ok=False)
+        time.sleep(0.2)
+        self.busy.unlink()
+        return CpuExecutor()
+
+
+def test_one_process_at_a_time_opens_a_device(bundle: Bundle, journal: Journal, tmp_path: Path) -> None:
+    jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
+    devices = [Opens(tmp_path / "first"), Opens(tmp_path / "second")]
+    assert len(list(run_in_processes(jobs, WorkerSetup(bundle.root, devices, ["mlir"], 7, journal, "two"), 4))) == 3
 
 
 def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:

@@ -16,7 +16,7 @@ from conformance.coverage import Suite
 from conformance.filters import EVERYTHING, parse
 from conformance.jobs import Job, JobContext
 from conformance.journal import Journal
-from conformance.matrix import FEW, run_matrix, shares
+from conformance.matrix import FEW, PER_GPU, processes_for, run_matrix, shares
 from conformance.result import CellResult, Results
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
@@ -251,6 +251,16 @@ def test_gpus_share_the_jobs_out_and_rows_name_theirs(bundle: Bundle, journal: J
     assert results.environment["left out"] == "cuda:2 Test: too hot"
     assert results.origin is not None
     assert [device["executor"] for device in results.origin.devices] == ["cuda:0 Test", "cuda:1 Test"]
+
+
+def test_a_run_has_a_process_for_each_core_but_no_more_than_its_gpus_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILESTACK_JOBS", "64")
+    gpus = [Pretended(0), Pretended(1)]
+    for gpu in gpus:
+        gpu.kind = "cuda"
+    assert [processes_for(gpus), processes_for(gpus[:1]), processes_for([CpuExecutor()])] == [2 * PER_GPU, PER_GPU, 64]
+    monkeypatch.setenv("TILESTACK_JOBS", "4")
+    assert processes_for(gpus) == 4
 
 
 def test_every_gpu_runs_every_job_if_asked_to(bundle: Bundle, journal: Journal) -> None:
