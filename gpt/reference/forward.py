@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,12 @@ from conformance.reference import float64 as float64_ops
 from ..config import GPTConfig
 from ..parameters import quantize
 from ..parameters.spelling import HEAD
+from ..parameters.threads import in_threads
 from . import eight_bits as reference_8bits
 from . import llama as reference_llama
 
 Array = NDArray[Any]
+ROWS = 256  # of a product that has a thread of its own: a long pass is the longest job of the matrix
 LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
 
 
@@ -54,11 +56,24 @@ def forward(ops: Any, config: GPTConfig, weights: Mapping[str, Any], tokens: Arr
     for layer in range(config.n_layer):
         w = {name: (weights[f"h.{layer}.{name}.weight"], weights[f"h.{layer}.{name}.bias"]) for name in LAYERS}
         normed = op("layernorm")(x, *w["ln_1"], config.eps)
-        qkv = op("linear")(normed, *w["attn.c_attn"]).reshape(batch, length, 3, h, d)
+        qkv = by_rows(op("linear"), normed, *w["attn.c_attn"]).reshape(batch, length, 3, h, d)
         y = op("attention")(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], d**-0.5).reshape(batch, length, c)
-        x = op("linear_residual")(y, *w["attn.c_proj"], x)
+        x = by_rows(op("linear_residual"), y, *w["attn.c_proj"], residual=x)
         normed = op("layernorm")(x, *w["ln_2"], config.eps)
-        hidden = op("linear_gelu")(normed, *w["mlp.c_fc"])  # (B, T, 4C)
-        x = op("linear_residual")(hidden, *w["mlp.c_proj"], x)
+        hidden = by_rows(op("linear_gelu"), normed, *w["mlp.c_fc"])  # (B, T, 4C)
+        x = by_rows(op("linear_residual"), hidden, *w["mlp.c_proj"], residual=x)
     x = op("layernorm")(x, weights["ln_f.weight"], weights["ln_f.bias"], config.eps)
-    return op("logits")(x, weights.get(HEAD, weights["wte.weight"]))
+    return by_rows(op("logits"), x, weights.get(HEAD, weights["wte.weight"]))
+
+
+def by_rows(product: Callable[..., Array], x: Array, *weights: Any, **rows: Array) -> Array:
+    """A product of x (B, T, K), and of what else has its rows, as (B, T, N), computed in parts beside one another."""
+    stops = range(ROWS, x.shape[0] * x.shape[1], ROWS)
+    parts = {name: np.split(array.reshape(-1, array.shape[-1]), stops) for name, array in {"x": x, **rows}.items()}
+
+    def part(number: int) -> Array:
+        mine = {name: of[number] for name, of in parts.items()}
+        return product(mine.pop("x"), *weights, **mine)
+
+    made = in_threads(part, range(len(stops) + 1))
+    return np.concatenate(made).reshape(*x.shape[:2], -1)
