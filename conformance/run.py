@@ -286,7 +286,7 @@ def verdict(op: str, dtype: str, output: str, result: Array, exact: Array, round
         stored = dtype
     if result.dtype == rounded.dtype and (same := equal(op, result, exact, output)):
         return same
-    return compare(op, stored, *set_aside(op, result, exact, rounded), output)
+    return compare(op, stored, *set_aside(op, result, float64.f64(exact), rounded), output)
 
 
 def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:

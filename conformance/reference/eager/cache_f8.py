@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 
 from .. import float64
@@ -17,8 +16,7 @@ def kv_append_f8(
 ) -> tuple[Array, Array, F32, F32]:  # fmt: skip
     del dtype
     keys, values, *scales = float64.kv_append_f8(k, v, positions, k_cache, v_cache, k_scales, v_scales)
-    narrow = ml_dtypes.float8_e4m3fn
-    return keys.astype(narrow), values.astype(narrow), f32(scales[0]), f32(scales[1])
+    return keys, values, f32(scales[0]), f32(scales[1])
 
 
 def rope_append_f8(

@@ -14,7 +14,7 @@ from .scaled import LARGEST, quantize_rows
 
 def kv_append_f8(
     k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array
-) -> tuple[F64, F64, F64, F64]:
+) -> tuple[Array, Array, F64, F64]:
     """Caches and scales after the append: the very numbers, as of `quantize_rows`."""
     keys, k_out = _append_rounded(k, positions, k_cache, k_scales, quantize_rows)
     values, v_out = _append_rounded(v, positions, v_cache, v_scales, quantize_rows)
@@ -23,10 +23,10 @@ def kv_append_f8(
 
 def _append_rounded(
     heads: Array, positions: Array, cache: Array, scales: Array, round_rows: Callable[[Array], tuple[F64, F64]]
-) -> tuple[F64, F64]:
-    """A cache (B, P, G, D) and its scales (B, G, P) after heads (B, T, G, D) were rounded and appended."""
-    kept, of = f64(cache), f64(scales)
-    kept, of = (kept.copy() if kept is cache else kept), (of.copy() if of is scales else of)
+) -> tuple[Array, F64]:
+    """A cache (B, P, G, D) and its scales (B, G, P) after heads (B, T, G, D) were rounded and appended. Where these are
+    the very numbers, the cache stays in 8 bits."""
+    kept, of = cache.copy() if round_rows is quantize_rows else f64(cache), np.array(scales, np.float64)
     for batch, start in enumerate(positions):
         stop = start + heads.shape[1]
         rows, found = round_rows(heads[batch].reshape(-1, heads.shape[3]))
@@ -38,7 +38,7 @@ def _append_rounded(
 def rope_append_f8(
     q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
     k_scales: Array, v_scales: Array,
-) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+) -> tuple[F64, Array, Array, F64, F64]:  # fmt: skip
     """Keys without the rounding of their last step, so that one on the other side of a tie is no error."""
     turned, whole, _ = rope_append(q, k, v, positions, cos, sin, np.zeros(k_cache.shape), np.zeros(v_cache.shape))
     at = positions[:, None] + np.arange(k.shape[1])
@@ -55,7 +55,7 @@ def _unrounded(rows: Array) -> tuple[F64, F64]:
 def norm_rope_append_f8(
     q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, q_weight: Array, k_weight: Array,
     k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, eps: float,
-) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+) -> tuple[F64, Array, Array, F64, F64]:  # fmt: skip
     heads = rmsnorm(q, q_weight, eps), rmsnorm(k, k_weight, eps)
     return rope_append_f8(*heads, v, positions, cos, sin, k_cache, v_cache, k_scales, v_scales)
 
@@ -63,7 +63,7 @@ def norm_rope_append_f8(
 def decode_attention_unsplit_f8(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array,
     scale: float,
-) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+) -> tuple[Array, Array, F64, F64, F64]:  # fmt: skip
     """The caches and scales after the append, and the result (B, H, D)."""
     kept = kv_append_f8(k[:, None], v[:, None], positions, k_cache, v_cache, k_scales, v_scales)
     one_span = np.zeros((*q.shape[:2], 1, 1, q.shape[2]))  # (B, G, Q, Z, D)

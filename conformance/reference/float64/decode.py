@@ -10,9 +10,9 @@ from .rms_products import linear_residual_squares
 from .rows import softmax
 
 
-def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array) -> tuple[F64, F64]:
-    """The caches after the append; the arguments stay as they are."""
-    k_out, v_out = f64(k_cache).copy(), f64(v_cache).copy()
+def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array) -> tuple[Array, Array]:
+    """The caches after the append, in the dtype of what is appended; the arguments stay as they are."""
+    k_out, v_out = np.array(k_cache, k.dtype), np.array(v_cache, v.dtype)
     for batch, start in enumerate(positions):
         k_out[batch, start : start + k.shape[1]] = k[batch]
         v_out[batch, start : start + v.shape[1]] = v[batch]
@@ -21,18 +21,18 @@ def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Arr
 
 def decode_attention(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, partial: Array, scale: float
-) -> tuple[F64, F64, F64, F64]:
+) -> tuple[Array, Array, F64, F64]:
     """The caches after the append, then `partial` and `stats` for as many spans as `partial` has: see ops.toml."""
     keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
     sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:3], 2))  # (B, H, Z, D), (B, H, Z, 2)
     stats[..., 0] = LEAST
     for b, last in enumerate(positions):
         for z, (start, stop) in enumerate(spans(keys.shape[1], partial.shape[2], int(last))):
-            scores = scale * np.log2(np.e) * np.einsum("hd,phd->hp", f64(q[b]), keys[b, start:stop])  # (H, S)
+            scores = scale * np.log2(np.e) * np.einsum("hd,phd->hp", f64(q[b]), f64(keys[b, start:stop]))  # (H, S)
             top = scores.max(axis=-1, keepdims=True)
             weights = 2.0 ** (scores - top)
             stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
-            sums[b, :, z] = np.einsum("hp,phd->hd", weights, values[b, start:stop])
+            sums[b, :, z] = np.einsum("hp,phd->hd", weights, f64(values[b, start:stop]))
     return keys, values, sums, stats
 
 
@@ -67,14 +67,14 @@ def merge_linear_residual_squares(
 
 def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
-) -> tuple[F64, F64, F64]:
+) -> tuple[Array, Array, F64]:
     """The caches after the append, and the result (B, H, D)."""
     keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
     out = np.zeros(q.shape)
     for b, last in enumerate(positions):
         seen = slice(0, int(last) + 1)
-        weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), keys[b, seen]))  # (H, S)
-        out[b] = np.einsum("hp,phd->hd", weights, values[b, seen])
+        weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), f64(keys[b, seen])))  # (H, S)
+        out[b] = np.einsum("hp,phd->hd", weights, f64(values[b, seen]))
     return keys, values, out
 
 
