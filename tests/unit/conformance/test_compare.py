@@ -152,3 +152,12 @@ def test_equal_is_for_exact_outputs_without_any_difference(monkeypatch: pytest.M
                 assert equal("decode_attention", wrong, cache, "k_cache") is None
     assert equal("kv_append", np.array([np.inf]), np.array([np.inf]), "k_cache") is None
     assert equal("kv_append", result[:3], cache, "k_cache") is None
+
+
+def test_equal_of_one_dtype_is_of_its_bits() -> None:
+    cache = np.array([1.0, np.nan, -3.0], ml_dtypes.bfloat16)
+    assert equal("kv_append", cache.copy(), cache, "k_cache") == Verdict(0.0, 0.0)
+    for wrong in ([1.0, np.nan, 3.0], [1.0, 2.0, -3.0], [np.nan, np.nan, -3.0]):
+        assert equal("kv_append", np.array(wrong, cache.dtype), cache, "k_cache") is None
+    cache[2] = np.inf
+    assert equal("kv_append", cache.copy(), cache, "k_cache") is None
