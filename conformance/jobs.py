@@ -11,11 +11,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,14 @@ def run_here(
         yield number, rows
 
 
+def get_ready(modules: Collection[str]) -> None:
+    """Starts the process that those of `run_in_processes` are forked from, and does not wait for it. It imports the
+    modules, and has no GPU, whose driver would not survive a fork. A second call does nothing."""
+    with one_numpy_thread(), _held_back():
+        multiprocessing.set_forkserver_preload(sorted(modules))
+        forkserver.ensure_running()
+
+
 def run_in_processes(
     jobs: Mapping[int, Job], plan: WorkerSetup, processes: int
 ) -> Generator[tuple[int, list[CellResult]]]:
@@ -97,9 +106,8 @@ def run_in_processes(
     The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer, and
     DeviceLost after an error of the machine.
     """
-    # A GPU's driver does not survive a fork. Processes are forked from one that has no driver, but the jobs' modules.
+    get_ready({type(job.rows).__module__ for job in jobs.values()})
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(sorted({type(job.rows).__module__ for job in jobs.values()}))
     others = set(multiprocessing.active_children())
     places = [_Place(opener, context.Lock(), context.Lock()) for opener in plan.openers]
     pool = ProcessPoolExecutor(processes, context, _open, (plan, places, context.Value("i", 0)))

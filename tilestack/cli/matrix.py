@@ -129,9 +129,11 @@ def list_(args: argparse.Namespace) -> int:
 
 def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
+    from conformance.jobs import get_ready
     from conformance.journal import FILE, Journal
     from conformance.matrix import processes_for, run_matrix
     from gpt.conformance.models import suites
+    from toolchain import knobs
     from toolchain.bundles.bundle import Bundle
     from toolchain.command import Terminated
     from toolchain.files import check_makable
@@ -144,6 +146,8 @@ def run_(args: argparse.Namespace) -> int:
         return 0
     check_makable(args.report)
     bundle = Bundle.load(args.bundle)
+    if (args.jobs or knobs.jobs()) > 1:
+        get_ready(("conformance.run", "gpt.conformance.models"))  # imports them while the GPUs are looked at
     journal = Journal(args.report / FILE)
     say = partial(print, file=sys.stderr if args.json else sys.stdout, flush=True)
     with ExitStack() as opened:
