@@ -18,7 +18,7 @@ from ci.suites.operations import path_of
 from toolchain.cute.dialect.algebra import AlgebraOp
 from toolchain.cute.dialect.tensors import FieldsType
 from toolchain.cute.dialect.values import CompareOp, GetScalarsOp, MakeOp, StaticOp
-from toolchain.cute.executor.instructions import ROWS as EXECUTED
+from toolchain.cute.executor.instructions.table import ROWS as EXECUTED
 from toolchain.cute.nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
 from toolchain.cute.parse import parse
 from toolchain.cute.passes import PASSES

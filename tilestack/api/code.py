@@ -170,7 +170,7 @@ class Bundled:
                 hint="run it on a GPU",
             )
         with packages_for("the executor of CuTe kernels"):
-            from toolchain.cute.executor.entry import EntryLaunch
+            from toolchain.cute.executor.launches.entry import EntryLaunch
         kernel = self.bundle.read(self.entry.ir).decode()
         EntryLaunch(kernel, self.entry.spec, self.form, arrays, numbers, grid).run()
 

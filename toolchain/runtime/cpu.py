@@ -21,7 +21,7 @@ from .layout import NUMPY
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry, FileRef
     from ..contract.entry import EntrySpec
-    from ..cute.executor.entry import EntryLaunch
+    from ..cute.executor.launches.entry import EntryLaunch
     from ..tileir.interpreter import Launch
 
 Step = Callable[[], object]
@@ -131,7 +131,7 @@ class CpuExecutor(Executor):
         return lambda: launch.prepared.launch(launch.symbol, launch.args, launch.grid, sanitize=self.sanitize)
 
     def _threads(self, bundle: Bundle, entry: BundleEntry, ir: FileRef, grid: tuple[int, int, int]) -> Command:
-        from ..cute.executor.entry import EntryLaunch  # imported here because it needs xDSL
+        from ..cute.executor.launches.entry import EntryLaunch  # imported here because it needs xDSL
 
         spec, form, text = entry.spec, entry.form, bundle.read(ir).decode()
         names = [param.name for param in spec.params if param.dims]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tilestack.__main__ import main
-from toolchain.cute.executor import findings
+from toolchain.cute.executor.state import findings
 
 PAGE = (Path(__file__).parents[3] / "docs/cute-executor.md").read_text()
 BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)

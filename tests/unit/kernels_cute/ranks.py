@@ -16,7 +16,7 @@ from kernels_cute.scatter import SCATTERED
 from kernels_cute.tiles_sm90 import Tiles
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import TensorMap
-from toolchain.cute.executor.ranks import run_ranks
+from toolchain.cute.executor.launches.ranks import run_ranks
 
 Array = NDArray[Any]
 EPS = 1e-5

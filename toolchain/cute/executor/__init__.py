@@ -5,9 +5,10 @@ data, races between threads and with asynchronous copies, missing waits, deadloc
 the bank conflicts of shared memory.
 """
 
-from .arguments import ImageMap, TensorMap
-from .banks import Conflicts
-from .findings import (
+from .launches.arguments import ImageMap, TensorMap
+from .launches.launch import Report, run
+from .state.banks import Conflicts
+from .state.findings import (
     Deadlock,
     DivergentBarrier,
     FaultLocation,
@@ -21,7 +22,6 @@ from .findings import (
     Undefined,
     Uninitialised,
 )
-from .launch import Report, run
 
 __all__ = [
     "Conflicts",

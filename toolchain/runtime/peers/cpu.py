@@ -16,7 +16,7 @@ from ..cpu import CpuExecutor, Step, interpreted
 
 if TYPE_CHECKING:
     from ...contract.entry import EntrySpec
-    from ...cute.executor.entry import EntryLaunch
+    from ...cute.executor.launches.entry import EntryLaunch
     from ...tileir.interpreter import Around, Launch
 
 
@@ -64,7 +64,7 @@ class Turns:
                 f"the ranks do not launch the same collective: {each}", hint=f"all {len(symbols)} on every rank"
             )
         if by_threads := [launch for launch in launches if not isinstance(launch, interpreter.Launch)]:
-            from ...cute.executor.entry import launch_together
+            from ...cute.executor.launches.entry import launch_together
 
             launch_together(by_threads)
         else:

@@ -18,7 +18,7 @@ from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.contract.artifact import TENSOR_MAPS, Form
 from toolchain.contract.entry import EntrySpec, ops
 from toolchain.cute.executor import MissingWait, Race
-from toolchain.cute.executor.entry import EntryLaunch
+from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import UsageError
 
 SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS_APART": 32, "SLOTS": 5, "FLYING": 2}

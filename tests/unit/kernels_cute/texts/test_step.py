@@ -18,7 +18,7 @@ from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.contract.artifact import TENSOR_MAPS, Form
 from toolchain.contract.entry import EntrySpec, ops
 from toolchain.cute.executor import Deadlock, MissingWait, Race
-from toolchain.cute.executor.entry import EntryLaunch
+from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import UsageError
 
 OP = "decode_step_texts"

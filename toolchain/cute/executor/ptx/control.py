@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import SourceError
-from ..state import Warp
+from ..state.block import Warp
 from .text import Instruction
 
 LEAVES = ("ret", "exit")

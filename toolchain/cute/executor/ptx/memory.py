@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..access import CLUSTER_SMEM, GMEM, LOCAL_BASE, SMEM, load, load_local, store, store_local
-from ..memory import GLOBAL_BASE
-from ..state import WARP, Array, Warp
+from ..state.access import CLUSTER_SMEM, GMEM, LOCAL_BASE, SMEM, load, load_local, store, store_local
+from ..state.block import WARP, Array, Warp
+from ..state.memory import GLOBAL_BASE
 from .forms import Unknown
 from .registers import Read, Run, Write
 from .scalar import DTYPES

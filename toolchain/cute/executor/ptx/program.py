@@ -10,14 +10,14 @@ import numpy as np
 
 from ....errors import UsageError
 from ...nvvm.dialect import REGISTERS
-from ..access import LOCAL_BASE
-from ..call import Call
-from ..findings import NoSemantics
-from ..instructions import ROWS, performed
-from ..memory import SHARED_BASE
-from ..program import Program
-from ..state import Step
-from ..steps import jump, leave, nothing, special_register
+from ..instructions.table import ROWS, performed
+from ..program.program import Program
+from ..program.steps import jump, leave, nothing, special_register
+from ..state.access import LOCAL_BASE
+from ..state.block import Step
+from ..state.call import Call
+from ..state.findings import NoSemantics
+from ..state.memory import SHARED_BASE
 from . import control, registers
 from .forms import Form, Unknown, form_of
 from .memory import loads, stores

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..clocks import GENERIC
-from ..findings import MissingWait, Undefined
-from ..state import NEVER, Array, Ticket, Wait, Warp
+from ..state.block import NEVER, Array, Ticket, Wait, Warp
+from ..state.clocks import GENERIC
+from ..state.findings import MissingWait, Undefined
 from .scalar import DTYPES
 from .text import BITS, Instruction, Operand
 

@@ -1,6 +1,6 @@
 """Instructions of PTX from registers to registers, thread by thread: the types of the operands, and what is computed.
 
-The functions are those of the executor's operations (elementwise.py). Source: PTX ISA 9.0, the instruction of each row.
+The functions are those of the executor's operations (program/elementwise.py). Source: PTX ISA 9.0, each instruction.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects import arith, math
 
-from ..elementwise import BINARY, UNARY, Function, fma
-from ..exchange import halves, permuted
-from ..state import Array
+from ..instructions.exchange import halves, permuted
+from ..program.elementwise import BINARY, UNARY, Function, fma
+from ..state.block import Array
 
 DTYPES: dict[str, Any] = {
     "pred": np.bool_, "b8": np.int8, "s8": np.int8, "u8": np.int8, "b16": np.int16, "s16": np.int16, "u16": np.int16,

@@ -11,7 +11,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.atoms import MmaAtom
 from toolchain.cute.atoms.mma import BITS
 from toolchain.cute.dsl import arch
-from toolchain.cute.executor.matrices import DTYPES
+from toolchain.cute.executor.instructions.matrices import DTYPES
 from toolchain.cute.layout import Layout
 from toolchain.cute.nvgpu.descriptor import shared_operand
 

@@ -11,7 +11,7 @@ from tests.compile.toolchain.cute.atoms.kernel import one_atom
 from toolchain.cute.atoms import MmaAtom, atoms, compress, find
 from toolchain.cute.atoms.sparse import chunk_size
 from toolchain.cute.executor import run
-from toolchain.cute.executor.matrices import DTYPES
+from toolchain.cute.executor.instructions.matrices import DTYPES
 from toolchain.errors import UsageError
 
 BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and atom.sparse]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ci.site.cute_reference import FOLDER
-from toolchain.cute.executor.instructions import ROWS as EXECUTED
+from toolchain.cute.executor.instructions.table import ROWS as EXECUTED
 from toolchain.cute.executor.ptx.forms import ROWS, Unknown, form_of
 from toolchain.cute.executor.ptx.text import Instruction, Operand, parse
 from toolchain.cute.nvgpu import ARCH, ArchOp

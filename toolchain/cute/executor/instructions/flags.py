@@ -1,0 +1,78 @@
+"""Flags: counts that are added to with a release and waited for with an acquire (toolchain/cute/nvgpu/flags.py).
+
+Who has waited for a count knows what those knew who have added to it, up to the one with whom it was reached: what came
+later might not have come yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..state.access import GMEM, parts
+from ..state.block import Wait, Warp
+from ..state.call import Call
+from ..state.clocks import merged
+from ..state.findings import Race
+from ..state.memory import NO_BLOCK, Region
+from ..state.shadow import Bytes
+
+WIDTH = 4  # bytes
+
+
+def add(call: Call, warp: Warp) -> None:
+    """Address, number."""
+    clocks = warp.block.clocks
+    published = clocks.release(warp.agent_number)
+    for region, lane, where in _counts(call, warp, "adds to"):
+        there = region.data[where].view(np.int32)
+        region.data[where] = (there + call.arg(warp, 1)[lane]).astype(np.int32).view(np.uint8)
+        said = region.flags.setdefault(int(where[0]), [])
+        said.append((_count(region, where), merged(said[-1][1], published) if said else published))
+
+
+def wait(call: Call, warp: Warp) -> Wait:
+    """Address, number, and whether to ask once. It waits until the count is at least the number, and gives up never."""
+    places = _counts(call, warp, "waits for")
+    wanted = call.arg(warp, 1).tolist()
+
+    def missing() -> list[tuple[Region, int, Bytes]]:
+        return [place for place in places if _late(_count(place[0], place[2]), wanted[place[1]])]
+
+    def what() -> str:
+        region, lane, where = missing()[0]
+        return f"the count {wanted[lane]} of {region.place(int(where[0]))}, which is {_count(region, where)}"
+
+    def resume() -> None:
+        for region, lane, where in places:
+            known = region.flags.get(int(where[0]), [])
+            enough = next((clock for count, clock in known if not _late(count, wanted[lane])), None)
+            if enough is not None:
+                warp.block.clocks.acquire(warp.agent_number, enough)
+        warp.epoch += 1
+        call.give(warp, [np.zeros(1, np.int32)])
+
+    return Wait(what, lambda: not missing(), resume)
+
+
+def _count(region: Region, where: Bytes) -> int:
+    return int(region.data[where].view(np.int32)[0])
+
+
+def _late(count: int, wanted: int) -> bool:
+    """A difference of 32 bits is negative, for counts wrap around."""
+    return (count - wanted) & 1 << 31 != 0
+
+
+def _counts(call: Call, warp: Warp, verb: str) -> list[tuple[Region, int, Bytes]]:
+    """The count of each active thread. Raises Race if it was accessed as something else."""
+    found: list[tuple[Region, int, Bytes]] = []
+    for region, lanes, where in parts(warp, GMEM, call.arg(warp, 0), WIDTH, verb):
+        others: list[Any] = [blocks[where] for blocks in (region.writers, region.readers) if len(blocks)]
+        if any((known != NO_BLOCK).any() for known in others):
+            said = "which others accessed as something else, and nothing orders the two"
+            warp.fail(Race, f"{verb} {region.place(int(where[0, 0]))}, {said}", tensor=region.name)
+        region.words[where] = True
+        found += [(region, int(lane), bytes_) for lane, bytes_ in zip(lanes, where, strict=True)]
+    return found

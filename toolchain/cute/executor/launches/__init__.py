@@ -1,0 +1,1 @@
+"""Launches: arguments, blocks by turns, several ranks, entries of a bundle."""

@@ -1,0 +1,1 @@
+"""A kernel as steps, and what the steps compute from registers to registers."""

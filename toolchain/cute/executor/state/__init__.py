@@ -1,0 +1,1 @@
+"""The state of blocks while they run: warps, memories, clocks, and each access checked."""
