@@ -10,6 +10,9 @@ same time on different parts of the work:
 3. Write: behind the last step along K they apply the epilogue and lay some columns at a time into shared memory, from
    where TMA stores them while the next tile is computed.
 
+With `early` a block fetches its first pieces of the weight while the launch before this one still runs, and lets the
+next one in behind its last load.
+
 With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's tile, for both.
 
 Elements of x and of the weight have 16 bits, or 8 (e4m3), whose sums the tensor cores keep in about 14 bits: with `run`
@@ -23,6 +26,7 @@ It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +40,7 @@ from toolchain.errors import UsageError
 from .epilogues import PLAIN, Epilogue, Operands
 from .linear import ROW
 from .store_sm90 import Part, Store, StoreOver
-from .tiles_sm90 import ATOM, BYTES, HALF, REGISTERS, SWIZZLE, WARPGROUP, Tiles
+from .tiles_sm90 import ATOM, BYTES, HALF, SWIZZLE, WARPGROUP, Tiles
 from .walk_sm90 import Walk
 
 TURN = 3  # the number of the first of two barriers of the block, behind those of the store
@@ -126,16 +130,34 @@ def linear(
         else:
             arch.sync_threads()
         turns, steps = walk.turns, cute.ceil_div(k, t.k)
-        # Before anything that the launch before may write. The next launch is not let in early: a pass of GPT-2 large
-        # takes 8 % longer then.
-        arch.grid_wait()
-
         # Each block of a pair loads half of the weight's tile by multicast: both blocks get both halves.
         load_weight, mask = ("copy.tma_load_multicast", [0b11]) if t.paired else ("copy.tma_load", [])
         height, depth = t.n // t.blocks, t.k // t.blocks
 
+        def begin(fill: Any, step: Any, column: Any) -> None:
+            """Begins to fill a stage of the ring: with the weight's part of a step."""
+            full.expect(fill, t.bytes)
+            stage, signal, at_k = fill % t.stages, full.at(fill % t.stages), step * t.k
+            if columns:
+                half = cute.address(cute.local_tile(sw[None, None, stage], (height, t.k), (rank, 0)))
+                at_n = column * t.n + rank * height
+                arch.instruction(load_weight, half, weight_map, signal, *mask, at_k, at_n)
+            for part in range(0 if columns else t.pieces):
+                whole = sw[(None, part), None, stage]
+                half = cute.address(cute.local_tile(whole, (ROW, depth), (0, rank)))
+                at_n = t.place(column, part * ROW // t.row) * t.row
+                map_ = half_map if part == t.pieces - 1 else weight_map
+                arch.instruction(load_weight, half, map_, signal, *mask, at_n, at_k + rank * depth)
+
+        begun = steps.minimum(t.early).minimum(turns * steps) if t.early else 0
+        if t.early:
+            with cute.when(cute.same(thread, 0)):
+                for step in cute.range_(begun):
+                    begin(step, step, walk.tile(0)[1])
+        arch.grid_wait()  # before anything that the launch before may write
+
         with cute.when(cute.less(thread, WARPGROUP)):
-            arch.instruction("set_registers", atom="dec", n=REGISTERS - 2 * t.registers)
+            arch.instruction("set_registers", atom="dec", n=t.loading_registers)
             with cute.when(cute.same(thread, 0)):
                 walk.start()
                 for turn in cute.range_(turns):
@@ -143,24 +165,13 @@ def linear(
                     walk.begin(row)
                     for step in cute.range_(steps):
                         fill = turn * steps + step  # of the ring, counted over all tiles
+                        with cute.when(cute.less(begun - 1, fill)) if t.early else nullcontext():
+                            free.wait(fill, free=True)
+                            begin(fill, step, column)
                         stage = fill % t.stages
-                        free.wait(fill, free=True)
-                        full.expect(fill, t.bytes)
-                        signal = full.at(stage)
-                        at_k = step * t.k
-                        x_stage = cute.address(sx[None, None, stage])
-                        walk.load(x_stage, x_map, signal, at_k, row)
-                        if columns:
-                            half = cute.address(cute.local_tile(sw[None, None, stage], (height, t.k), (rank, 0)))
-                            at_n = column * t.n + rank * height
-                            arch.instruction(load_weight, half, weight_map, signal, *mask, at_k, at_n)
-                        for part in range(0 if columns else t.pieces):
-                            whole = sw[(None, part), None, stage]
-                            half = cute.address(cute.local_tile(whole, (ROW, depth), (0, rank)))
-                            last = part == t.pieces - 1
-                            at_n = t.place(column, part * ROW // t.row) * t.row
-                            map_ = half_map if last else weight_map
-                            arch.instruction(load_weight, half, map_, signal, *mask, at_n, at_k + rank * depth)
+                        walk.load(cute.address(sx[None, None, stage]), x_map, full.at(stage), step * t.k, row)
+                if t.early:
+                    arch.instruction("grid_launch")
 
             store.load(thread, walk.tile, turns)
 

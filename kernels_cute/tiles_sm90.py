@@ -20,7 +20,7 @@ WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
 MOST = 256  # columns of a product of a warpgroup
 SUMS = 192  # of a thread, which keeps 40 registers for all else
-REGISTERS = 504  # of a thread of each of three warpgroups together, in eights: a multiprocessor has 65,536
+REGISTERS = 504  # of a thread of each of a block's warpgroups together, in eights: a multiprocessor has 65,536
 MBARRIER = 8  # bytes
 HALF = 32  # columns of 64 bytes; those of a tile are a multiple of it
 
@@ -32,7 +32,8 @@ class Tiles:
     multiplies; else they share a tile. `paired`: two blocks share what they load of the weight. `width`: bytes of an
     element of x and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a
     thread that computes. `summed`: columns over which a row's squares are summed up, for an epilogue that does; 0 for
-    all of the tile's. Raises UsageError."""
+    all of the tile's. `early`: stages whose part of the weight is loaded before the launch before has ended, the next
+    launch being let in behind the last load; 0 for neither. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -45,6 +46,7 @@ class Tiles:
     run: int = 0
     registers: int = 232
     summed: int = 0
+    early: int = 0
 
     def __post_init__(self) -> None:
         step = HALF if self.width == 2 else ROW
@@ -53,6 +55,8 @@ class Tiles:
                 f"a tile of {self.m} x {self.n} x {self.k}",
                 hint=f"multiples of {ATOM} and of {step} up to {MOST}, and {BYTES // self.width} along K",
             )
+        if not 0 <= self.early <= self.stages:
+            raise UsageError(f"{self}: {self.early} stages early", hint=f"at most the {self.stages} that there are")
         if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):
             raise UsageError(f"{self}: a warpgroup has no registers for two sums", hint="a smaller tile, not apart")
         used = self.stages * (self.stage_bytes + 2 * MBARRIER) + self.rings * self.parts * (
@@ -74,6 +78,11 @@ class Tiles:
     def groups(self) -> int:
         """Warpgroups that compute one tile together."""
         return 1 if self.apart else self.consumers
+
+    @property
+    def loading_registers(self) -> int:
+        """Registers of a thread of the warpgroup that loads."""
+        return REGISTERS - max(self.consumers, 2) * self.registers
 
     @property
     def rings(self) -> int:

@@ -41,7 +41,15 @@ def test_the_bytes_of_a_stage_are_those_that_tma_brings(ptx: str) -> None:
 def test_it_waits_for_the_launch_before_once_its_barriers_are_made(ptx: str) -> None:
     wait = ptx.index("griddepcontrol.wait")
     assert ptx.index("mbarrier.init") < wait < ptx.index("cp.async.bulk.tensor.2d.shared")
-    assert "griddepcontrol.launch_dependents" not in ptx  # passes of large models take 2 to 8 % longer with it
+    assert "griddepcontrol.launch_dependents" not in ptx
+
+
+def test_early_it_fetches_only_the_weight_before_that_and_lets_the_next_launch_in_behind_its_loads() -> None:
+    ptx = linear("bf16", Tiles(64, 128, 64, 2, early=1)).ptx("sm_90a")
+    wait, let = ptx.index("griddepcontrol.wait"), ptx.index("griddepcontrol.launch_dependents")
+    loads = [found.start() for found in re.finditer(r"cp\.async\.bulk\.tensor\.2d\.shared", ptx)]
+    assert [load < wait for load in loads] == [True] * 2 + [False] * 3  # a box for each 64 columns, and one of x
+    assert max(loads) < let < ptx.index("wgmma.mma_async")
 
 
 def _register(ptx: str, instruction: str) -> str:

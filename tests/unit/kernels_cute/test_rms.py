@@ -70,6 +70,11 @@ CASES: list[tuple[str, Tiles, tuple[int, ...], int]] = [
     ("rms_linear", Tiles(64, 96, 64, 2, 2), (70, 408, 72, 3, 128), 2),  # every other tile begins within 64 columns
     ("linear_residual_squares", Tiles(64, 96, 64, 2, 2, apart=True), (140, 192, 72, 2, 192), 1),
     ("linear_residual_squares", Tiles(128, 160, 64, 2, 3, paired=True), (140, 320, 72, 2, 192), 2),
+    ("rms_linear", Tiles(192, 64, 64, 2, registers=160), (200, 72, 72, 3, 256), 1),  # three warpgroups share a tile
+    # Stages that are filled early: fewer and more than K has steps, for a second tile too, and a block without a tile.
+    ("linear_residual_squares", Tiles(64, 64, 64, 2, 2, early=2), (70, 128, 200, 2, 128), 3),
+    ("rms_linear_gelu", Tiles(128, 64, 64, 3, apart=True, early=3), (130, 72, 72, 3), 5),
+    ("linear_residual_squares", Tiles(128, 160, 64, 2, 3, paired=True, early=1), (140, 320, 72, 2, 192), 2),
 ]
 
 

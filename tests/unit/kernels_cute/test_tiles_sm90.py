@@ -42,6 +42,18 @@ def test_loads_of_a_tile_of_160_begin_at_multiples_of_64_but_for_one_of_32() -> 
     assert [Tiles(64, 192, 64, 2).place(2, part) for part in range(3)] == [6, 7, 8]
 
 
+@pytest.mark.parametrize("early", [-1, 3])
+def test_no_more_stages_are_early_than_there_are(early: int) -> None:
+    with pytest.raises(UsageError, match=f"{early} stages early"):
+        Tiles(64, 64, 64, 2, early=early)
+    assert Tiles(64, 64, 64, 2, early=2).early == 2
+
+
+def test_the_threads_that_load_keep_what_registers_those_that_compute_leave() -> None:
+    assert Tiles(64, 64, 64, 2).loading_registers == Tiles(128, 64, 64, 2).loading_registers == 40
+    assert Tiles(192, 192, 64, 4, registers=160).loading_registers == 24
+
+
 @pytest.mark.parametrize(("n", "width"), [(0, 2), (80, 2), (288, 2), (160, 1)])
 def test_columns_that_no_tile_has_are_refused(n: int, width: int) -> None:
     with pytest.raises(UsageError, match=f"a tile of 64 x {n} x "):
