@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -66,7 +67,7 @@ Opener = Callable[[], Executor]  # picklable
 class WorkerSetup:
     """The bundle and the executor that a process opens. `openers`: one for each device; the processes take them in
     turns. `name`: of these executors in the journal. `silent_s`: if no job ends for so many seconds, the processes are
-    ended; None waits for ever."""
+    ended; None waits for ever. `short`: how many processes take the shortest jobs first, all others the longest."""
 
     bundle: Path
     openers: Sequence[Opener]
@@ -76,6 +77,7 @@ class WorkerSetup:
     name: str
     silent_s: float | None = None
     filter: Filter = EVERYTHING
+    short: int = 0
 
 
 def run_here(
@@ -101,7 +103,7 @@ def get_ready(modules: Collection[str]) -> None:
 def run_in_processes(
     jobs: Mapping[int, Job], plan: WorkerSetup, processes: int
 ) -> Generator[tuple[int, list[CellResult]]]:
-    """Run the jobs in processes, the longest first. Yields the number and the rows of each as it ends.
+    """Run the jobs in processes. Yields the number and the rows of each as it ends.
 
     The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer, and
     DeviceLost after an error of the machine.
@@ -112,11 +114,7 @@ def run_in_processes(
     places = [_Place(opener, context.Lock(), context.Lock()) for opener in plan.openers]
     pool = ProcessPoolExecutor(processes, context, _open, (plan, places, context.Value("i", 0)))
     try:
-        numbers = _submit(pool, jobs)
-        for future in _as_completed(numbers, processes, plan.silent_s):
-            with _lost([numbers[future]]):
-                rows = future.result()
-            yield numbers[future], rows
+        yield from _in_turns(pool, jobs, processes, plan)
     except BrokenProcessPool as error:
         raise ConformanceError(
             "a process of the matrix ended without an answer: killed, or out of memory",
@@ -132,16 +130,31 @@ def run_in_processes(
             pool.shutdown(cancel_futures=True)  # waits for the pool's thread, whose end Python's exit must not meet
 
 
-def _as_completed(
-    numbers: Mapping[Future[list[CellResult]], int], processes: int, silent_s: float | None
-) -> Iterator[Future[list[CellResult]]]:
-    left = set(numbers)
-    while left:
-        done, left = wait(left, timeout=silent_s, return_when=FIRST_COMPLETED)
-        if not done:  # they run in the order in which they were submitted
-            running = [number for future, number in numbers.items() if future in left][:processes]
-            raise DeviceLost(running, f"no job ended in {silent_s:g} s")
-        yield from done
+def _in_turns(
+    pool: ProcessPoolExecutor, jobs: Mapping[int, Job], processes: int, plan: WorkerSetup
+) -> Generator[tuple[int, list[CellResult]]]:
+    """The longest jobs first, which are references nearly alone. Meanwhile a few processes take the shortest, so that
+    no GPU is idle while all compute references, or has all of them waiting for it in the end."""
+    waiting = deque(sorted(jobs, key=lambda number: -jobs[number].cost))
+    running: dict[Future[list[CellResult]], tuple[int, bool]] = {}
+
+    def start(*, short: bool) -> None:
+        if waiting:
+            number = waiting.pop() if short else waiting.popleft()
+            running[pool.submit(_run, number, jobs[number])] = number, short
+
+    for turn in range(processes):
+        start(short=turn >= processes - plan.short)
+    while running:
+        done, _ = wait(running, timeout=plan.silent_s, return_when=FIRST_COMPLETED)
+        if not done:
+            raise DeviceLost([number for number, _ in running.values()], f"no job ended in {plan.silent_s:g} s")
+        for future in done:
+            number, short = running.pop(future)
+            start(short=short)
+            with _lost([number]):
+                rows = future.result()
+            yield number, rows
 
 
 @contextmanager
@@ -153,13 +166,6 @@ def _lost(numbers: Sequence[int]) -> Generator[None]:
         if why := declared(error):
             raise DeviceLost(numbers, f"{error.args[0]}: {why}") from error
         raise
-
-
-def _submit(pool: ProcessPoolExecutor, jobs: Mapping[int, Job]) -> dict[Future[list[CellResult]], int]:
-    """The processes start here. They never hear of a terminal's interrupt: whoever started them ends them."""
-    order = sorted(jobs, key=lambda number: -jobs[number].cost)
-    with one_numpy_thread(), _held_back():
-        return {pool.submit(_run, number, jobs[number]): number for number in order}
 
 
 @contextmanager

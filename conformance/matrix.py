@@ -34,7 +34,8 @@ from .retries import Rows, retries, with_retries
 from .smallest import op_jobs, smallest
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
-PER_GPU = 10  # processes: more wait for their turn on the GPU, and each opens it for some 0.2 s, one after the other
+PER_GPU = 12  # processes: more wait for their turn on the GPU, and each opens it for some 0.2 s, one after the other
+SHORT = 3  # of these: they keep the GPU busy with short jobs while the others compute the references of long ones
 
 FIRST = "the run ended with the first failure"
 NATIVE_TOOLS = "native tools"  # the name of that part of a run
@@ -304,7 +305,8 @@ def _run(
     """False if the run ended with the first failure. Few jobs run here, on the first executor."""
     bundle, executor, sources, seed = site.bundle, site.executor, site.sources, site.seed
     silent_s = retries().silent_s if executor.kind != "cpu" else None
-    plan = WorkerSetup(bundle.root, openers, sources, seed, journal, name, silent_s, site.filter)
+    short = min(SHORT * len(openers), processes // 2) if executor.kind != "cpu" else 0
+    plan = WorkerSetup(bundle.root, openers, sources, seed, journal, name, silent_s, site.filter, short)
 
     def here(numbers: Collection[int]) -> Rows:
         return run_here({number: jobs[number] for number in numbers}, site, journal, name)

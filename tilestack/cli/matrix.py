@@ -77,7 +77,7 @@ def add(commands: Any) -> None:
     )
     run.add_argument(
         "-n", "--jobs", type=positive, default=0, metavar="N",
-        help="processes (default: one for each usable CPU core, but at most ten for each GPU)",
+        help="processes (default: one for each usable CPU core, but at most twelve for each GPU)",
     )  # fmt: skip
     run.add_argument(
         "--resume", action="store_true", help="go on with an interrupted run of the same bundle and options"

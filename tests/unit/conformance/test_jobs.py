@@ -92,6 +92,31 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, jo
 
 
 @dataclass(frozen=True)
+class Begins:
+    """A job that writes down when it begins."""
+
+    name: str
+    begun: Path
+
+    def __call__(self, _: JobContext) -> Iterator[CellResult]:
+        with self.begun.open("a") as file:
+            file.write(self.name)
+        time.sleep(0.2)
+        return iter(())
+
+
+@pytest.mark.parametrize(("short", "first"), [(0, "ab"), (1, "af"), (2, "ef")])
+def test_some_processes_begin_with_the_shortest_jobs(
+    bundle: Bundle, journal: Journal, tmp_path: Path, short: int, first: str
+) -> None:
+    begun = tmp_path / "begun"
+    jobs = {n: Job(9 - n, Begins(name, begun), "gelu", "", ("f32",)) for n, name in enumerate("abcdef")}
+    plan = WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 7, journal, "two", short=short)
+    assert sorted(number for number, _ in run_in_processes(jobs, plan, 2)) == list(range(6))
+    assert sorted(begun.read_text()[:2]) == sorted(first)
+
+
+@dataclass(frozen=True)
 class Opens:
     """Opens a device. A second process that does so meanwhile ends, and then the whole run."""
 
