@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,7 @@ def run_here(
 def get_ready(modules: Collection[str]) -> None:
     """Starts the process that those of `run_in_processes` are forked from, and does not wait for it. It imports the
     modules, and has no GPU, whose driver would not survive a fork. A second call does nothing."""
+    resource_tracker.ensure_running()  # the first time it lets signals in that were held back
     with one_numpy_thread(), _held_back():
         multiprocessing.set_forkserver_preload(sorted(modules))
         forkserver.ensure_running()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,12 +16,13 @@ import pytest
 
 from conformance.cases import Case
 from conformance.cell import Cell
-from conformance.jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
+from conformance.jobs import STOPS, Job, JobContext, WorkerSetup, run_here, run_in_processes
 from conformance.journal import Journal
 from conformance.result import CellResult
 from conformance.smallest import op_jobs
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import ConformanceError
+from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded
 
@@ -133,6 +135,20 @@ def test_one_process_at_a_time_opens_a_device(bundle: Bundle, journal: Journal, 
     jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
     plan = WorkerSetup(bundle.root, [Opens(tmp_path / "busy")], ["mlir"], 7, journal, "one")
     assert len(list(run_in_processes(jobs, plan, 3))) == 3
+
+
+READY = """
+from multiprocessing import forkserver
+from conformance.jobs import get_ready
+get_ready(["json"])
+print(open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read())
+"""
+
+
+def test_a_terminals_interrupt_does_not_reach_what_processes_are_forked_from() -> None:
+    said = subprocess.run([sys.executable, "-c", READY], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    (blocked,) = (int(line.split()[1], 16) for line in said.splitlines() if line.startswith("SigBlk:"))
+    assert all(blocked & 1 << (stop - 1) for stop in STOPS)
 
 
 def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
