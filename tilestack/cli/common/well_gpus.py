@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from toolchain.errors import DeviceError
 from toolchain.runtime import smi
@@ -19,7 +20,8 @@ def well(found: Sequence[GPU], ask: Callable[[GPU], Sequence[str]] | None = None
         return list(found), ""
     if ask is None and shutil.which("nvidia-smi") is None:
         return list(found), "no GPU; their health was not read, because there is no nvidia-smi"
-    faults = {gpu.index: list((ask or faults_of)(gpu)) for gpu in found}
+    with ThreadPoolExecutor(len(found)) as pool:  # they wait for nvidia-smi
+        faults = dict(zip([gpu.index for gpu in found], map(list, pool.map(ask or faults_of, found)), strict=True))
     taken = [gpu for gpu in found if not faults[gpu.index]]
     words = "; ".join(
         f"cuda:{gpu.index} {gpu.name}: {', '.join(faults[gpu.index])}" for gpu in found if faults[gpu.index]

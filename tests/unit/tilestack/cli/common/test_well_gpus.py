@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from ci.runner import health, table
@@ -20,6 +22,16 @@ def test_a_sick_gpu_is_left_out_with_its_reason() -> None:
     assert [gpu.index for gpu in taken] == [0, 2]
     assert words == "cuda:1 Test: too hot, lost"
     assert well(GPUS, lambda _: []) == (list(GPUS), "")
+
+
+def test_all_gpus_are_asked_at_once() -> None:
+    met = threading.Barrier(3, timeout=10)
+
+    def ask(gpu: GPU) -> list[str]:
+        met.wait()
+        return ["lost"] if gpu.index == 2 else []
+
+    assert well(GPUS, ask) == (list(GPUS[:2]), "cuda:2 Test: lost")
 
 
 def test_the_only_gpu_is_not_asked() -> None:
