@@ -79,7 +79,7 @@ class GPT:
         kind = kind_of(weights)
         self.quantized = dtype_name(kind.dtype) if kind else ""  # the dtype of its products, if that is of 8 bits
         self._family = parts_of(config, kind)
-        policy = policy or launcher.bundle.policy(launcher.target)
+        policy = policy or launcher.policy
         if not self._family.folds or share is not None:
             if folded:
                 which = "quantized model" if self.quantized else config.family

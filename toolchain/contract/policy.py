@@ -8,7 +8,7 @@ machine needs no tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from ..errors import UsageError
@@ -80,7 +80,8 @@ class Policy:
     """The policy of one target; `gpt/passes/plan.py` and `gpt/passes/squares.py` apply it to a model.
 
     `sms`: multiprocessors of the device that the costs were measured on. `tiles`: lists of tiles by name, in order of
-    preference; if several tiles cost the same, the first is taken.
+    preference; if several tiles cost the same, the first is taken. A list `NAME_SOURCE` takes the place of `NAME` for a
+    model with the kernels of that source.
 
     `chunk_bytes`, `min_chunks`: a batch is divided into chunks that go through the layers one after the other. They
     give the bytes of hidden layer in a chunk, and the number of chunks from which on a batch is divided at all.
@@ -138,6 +139,13 @@ class Policy:
         fold = {"fold": asdict(self.fold)} if self.fold else {}
         made = {**asdict(self), "spans": list(self.spans), "fold": None, "tiles": tiles} | fold
         return made if self.nccl_from else {key: value for key, value in made.items() if key != "nccl_from"}
+
+    def of(self, source: str) -> Policy:
+        """The policy with the tiles `NAME_SOURCE` for `NAME`, where there are such: those that one source has kernels
+        for."""
+        ending = f"_{source}"
+        own = {name.removesuffix(ending): listed for name, listed in self.tiles.items() if name.endswith(ending)}
+        return replace(self, tiles={**self.tiles, **own}) if own else self
 
     def cost(self, name: str, tile: tuple[int, int], most_rounds: int = 0) -> TileCost:
         """The condition that a tile is the cheapest of the list `name`. It is compared with the later tiles only, since

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..contract.entry import DTYPES, Param, ops
+from ..contract.policy import Policy
 from ..contract.sources import best_of
 from ..errors import BundleError, LaunchError, UsageError
 from .buffer import DeviceBuffer
@@ -76,6 +77,12 @@ class Launcher:
         except (BundleError, LaunchError):
             return False
         return True
+
+    @property
+    def policy(self) -> Policy:
+        """That of the target for this source; for any, if the bundle lacks one of those that a virtual one is of."""
+        found = self.bundle.policy(self.target)
+        return found.of(self.source) if all(each in self.bundle.sources for each in self._best_of) else found
 
     @property
     def borrowed_ops(self) -> str:

@@ -16,10 +16,15 @@ from gpt.model import GPT
 from gpt.parameters.weights import Weights, random_weights
 from toolchain.contract.entries import committed
 from toolchain.contract.entry import ops
+from toolchain.contract.policy import Policy
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts
 
 POLICY = committed().policies["sm_90"]  # the one with all that a policy can have
+
+
+def _policy(_: str | None) -> Policy:
+    return POLICY
 
 
 class ReferenceLauncher:
@@ -29,10 +34,14 @@ class ReferenceLauncher:
     borrows_from = ""
 
     def __init__(self) -> None:
-        self.bundle = SimpleNamespace(policy=lambda _: POLICY)
+        self.bundle: Any = SimpleNamespace(policy=_policy)
         self.executor = CpuExecutor()
         self.launches: list[tuple[str, str]] = []
         self.lacks = {name for name, op in ops().items() if op.whole}
+
+    @property
+    def policy(self) -> Policy:
+        return self.bundle.policy(self.target)
 
     def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
         del dtype, dims

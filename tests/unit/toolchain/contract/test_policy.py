@@ -35,6 +35,13 @@ def test_rounds_may_be_limited() -> None:
     assert cost.unmet(64 * 22 + 1, 768) == "tiles of 64 x 128 take more than 1 rounds of 132"
 
 
+def test_tiles_of_one_source_take_the_place_of_those_of_all() -> None:
+    own, other = [64, 64, 2], [64, 64, 3]
+    policy = Policy.from_table({**TABLE, "tiles": {**TABLE["tiles"], "a": [other], "a_cute": [own]}}, "here")
+    assert policy.of("cute").tiles == {**policy.tiles, "a": (tuple(own),)}
+    assert policy.of("mlir") == policy
+
+
 @pytest.mark.parametrize("name", committed().policies)
 def test_a_manifest_keeps_all_of_it(name: str) -> None:
     policy = committed().policies[name]

@@ -10,6 +10,7 @@ import pytest
 
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import Form, ptx
+from toolchain.contract.entries import committed
 from toolchain.contract.entry import EntrySpec
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
@@ -306,3 +307,16 @@ def test_it_knows_what_it_has_before_there_are_arrays(recorder: CpuExecutor) -> 
         assert not launcher.has("softmax", "f32", {"M": 4, "N": 8})
     assert not Launcher(bundle, "mlir", recorder, "sm_90").has("gelu", "f32", {"M": 4, "N": 8})
     assert not Launcher(bundle, "cute", recorder, "sm_80").has("gelu", "f32", {"M": 4, "N": 8})
+
+
+@pytest.mark.parametrize(("sources", "columns"), [(("mlir", "py", "cute"), 64), (("mlir", "py"), 128)])
+def test_the_policy_is_that_of_a_source_if_its_kernels_are_there(
+    recorder: CpuExecutor, sources: tuple[str, ...], columns: int
+) -> None:
+    policy = committed().policies["sm_90"]
+    tiles = {**policy.tiles, "squares": ((128, 128, 1),), "squares_fastest": ((128, 64, 1),)}
+    nothing, form = FileRef(Path(), ""), ptx("", block=(32, 1, 1)).form
+    entries = tuple(BundleEntry(EntrySpec("gelu_f32", "gelu", each, "f32"), nothing, form, {}) for each in sources)
+    bundle = Bundle(Path(), entries, {}, {"sm_90": replace(policy, tiles=tiles)})
+    assert Launcher(bundle, "fastest", recorder, "sm_90").policy.tiles["squares"] == ((128, columns, 1),)
+    assert Launcher(bundle, "mlir", recorder, "sm_90").policy.tiles["squares"] == ((128, 128, 1),)
