@@ -66,7 +66,15 @@ GPT2: tuple[Case, ...] = (
             Z=z,
             L=-(-m // 64) * 64,
         )
-        for width, m, n, z in ((256, 520, 704, 3), (256, 6200, 512, 2), (160, 520, 576, 4), (128, 2900, 320, 3))
+        for width, m, n, z in (
+            (256, 520, 704, 3),
+            (256, 6200, 512, 2),
+            (224, 520, 640, 3),
+            (160, 520, 576, 4),
+            (160, 1600, 320, 2),
+            (160, 3100, 320, 2),
+            (128, 2900, 320, 3),
+        )
     ),
     case("linear_residual_squares", "GPT-2's long K, odd rows", gpu_only=True, M=1001, K=3072, N=768, Z=6, L=1024),
     case("linear_residual_squares", "GPT-2's long K, 2048 rows", gpu_only=True, M=2047, K=3072, N=768, Z=4, L=2048),

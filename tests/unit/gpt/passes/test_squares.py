@@ -6,12 +6,18 @@ from gpt.passes import squares
 from gpt.passes.squares import dealt, is_folded
 from toolchain.contract.entries import DEFAULT, committed, entries_of
 from toolchain.contract.entry import cdiv
+from toolchain.contract.fastest import picked
 from toolchain.contract.policy import rounds
 from toolchain.errors import UsageError
 
 H200, DEFAULTS = committed().policies["sm_90"], committed().policies[DEFAULT]
 TILES = {tile[:2]: tile for tile in H200.tiles["squares"]}
-OWN = [entry for entry in entries_of("mlir") if (entry.op, entry.dtype) == ("linear_residual_squares", "bf16")]
+BY_SOURCE = {
+    source: [entry for entry in entries_of(source) if (entry.op, entry.dtype) == ("linear_residual_squares", "bf16")]
+    for source in ("mlir", "cute")
+}
+OWN = BY_SOURCE["mlir"]
+FASTEST = committed().picks["sm_90"]
 
 
 def part_width(width: int, rows: int) -> int:
@@ -53,6 +59,30 @@ def test_the_product_takes_the_tile_that_the_parts_were_chosen_for(width: int, r
     heights = {height for height, columns in TILES if columns == part}
     cheapest = min(heights, key=lambda height: cost(rows, width, height, part))
     assert (constants["BM"], constants["BN"] + constants.get("BR", 0)) == (cheapest, part)
+
+
+@pytest.mark.parametrize("rows", [513, 1024, 1536, 1537, 2048, 5000, 8192, 24576])
+@pytest.mark.parametrize("width", range(192, 2049, 64))
+def test_the_fastest_product_takes_the_tile_that_its_parts_were_chosen_for(width: int, rows: int) -> None:
+    policy = H200.of("fastest")
+    assert policy.fold is not None
+    part = squares.part_width(policy, policy.fold, width, rows)
+    dims = {"M": rows, "K": width, "N": width, "Z": cdiv(width, part), "L": cdiv(rows, 64) * 64}
+    source = picked(FASTEST, "linear_residual_squares", "bf16", dims) or "mlir"
+    constants = next(e for e in BY_SOURCE[source] if e.unmet(dims) is None).constants
+    assert constants["BN"] + constants.get("BR", 0) == part
+
+
+@pytest.mark.parametrize(
+    ("width", "rows", "part", "source"),
+    [(1280, 1024, 160, "cute"), (1280, 8192, 160, "cute"), (1600, 1024, 128, "mlir"), (1600, 2048, 224, "cute")],
+)
+def test_parts_of_160_and_224_columns_are_those_of_cute(width: int, rows: int, part: int, source: str) -> None:
+    policy = H200.of("fastest")
+    assert policy.fold is not None
+    assert squares.part_width(policy, policy.fold, width, rows) == part
+    dims = {"M": rows, "K": width, "N": width, "Z": cdiv(width, part), "L": cdiv(rows, 64) * 64}
+    assert (picked(FASTEST, "linear_residual_squares", "bf16", dims) or "mlir") == source
 
 
 @pytest.mark.parametrize(
