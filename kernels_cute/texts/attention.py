@@ -60,12 +60,12 @@ def _tell_qkv(w: TextsWarps, layer: Any, first: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
     squares = w.squares()
-    w.save(0, w.tiles(first, 3, operand(w.x)), squares)
+    w.save(w.tiles(first, 3, operand(w.x)), squares)
     w.meet()
     for i in range(0, TEXTS, s.warps):
         text = w.warp + i
         with cute.when(cute.less(text, TEXTS)):
-            value = w.row_total(0, text, lane.minimum(3 * ROWS - 1)).fma(w.norm(0, text), w.qkv_bias[0].to("f32"))
+            value = w.row_total(text, lane.minimum(3 * ROWS - 1)).fma(w.norm(text), w.qkv_bias[0].to("f32"))
             with cute.when(cute.less(lane, 3 * ROWS)):
                 w.tell(here.told, which * HEAD + row, text, layer, value)
 

@@ -18,7 +18,7 @@ def mlp(w: TextsWarps, layer: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * here.steps + here.attended + 4
     squares = w.squares()
-    w.save(1, w.tiles(first, UNITS // ROWS, operand(w.x)), squares)
+    w.save(w.tiles(first, UNITS // ROWS, operand(w.x)), squares)
     w.meet()
     for i in range(0, TEXTS, s.warps):
         text = w.warp + i
@@ -33,12 +33,13 @@ def mlp(w: TextsWarps, layer: Any) -> None:
         x = w.operand_of(HIDDEN, here.units, part * (TEXTS * COLUMNS // 2), layer)
         sums = times([tile], [x], sums)
     w.add(layer, 1, total_of(sums or [], 1)[0])
+    w.meet()  # sums of rows have been read
 
 
 def _tell_units(w: TextsWarps, layer: Any, text: Any) -> None:
     """A text's hidden units, a lane each, in pairs to all blocks: each lane of a pair to half of them."""
     here, lane = w.here, w.lane
-    value = gelu(w.row_total(1, text, lane).fma(w.norm(1, text), w.fc_bias[0].to("f32")))
+    value = gelu(w.row_total(text, lane).fma(w.norm(text), w.fc_bias[0].to("f32")))
     other, odd = exchange(value, 1), cute.same(lane % 2, 1)
     word = bf16_pair(cute.select(odd, other, value), cute.select(odd, value, other))
     part, pair = here.rank * UNITS // COLUMNS, (here.rank * UNITS % COLUMNS + lane) // 2

@@ -25,7 +25,7 @@ class Step:
     width: int = 768
     positions: int = 1024
     vocabulary: int = 50304
-    slots: int = 15
+    slots: int = 16
     flying: int = 4
 
     def __post_init__(self) -> None:

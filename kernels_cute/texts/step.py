@@ -138,19 +138,18 @@ def logits_of(w: TextsWarps, arrays: dict[str, Any], a: dict[str, Any]) -> None:
     columns = operand(w.x)
     found = [Likeliest(w, a["visible"]) for _ in range(0, TEXTS, s.warps)]
     held = cute.make_fragment(2 * TILES, "f32")
-    for double in cute.range_(-(-s.rounds // (2 * TILES))):
-        for place in range(2):
-            step = double * 2 + place
-            _round(w, columns, here.steps * s.layers, step, held)
-            w.save(place, [[held[2 * i], held[2 * i + 1]] for i in range(TILES)])
-            w.meet()
-            token = ((step * TILES + lane // ROWS) * s.blocks + here.block) * ROWS + lane % ROWS
-            for i, likeliest in enumerate(found):
-                text = w.warp + i * s.warps
-                with cute.when(cute.both(cute.less(text, TEXTS), cute.less(token, s.vocabulary))):
-                    value = w.row_total(place, text, lane).to("bf16")
-                    arrays["logits"][text * s.vocabulary + token] = value
-                    likeliest.take(value.to("f32"), token)
+    for step in cute.range_(-(-s.rounds // TILES)):
+        _round(w, columns, here.steps * s.layers, step, held)
+        w.save([[held[2 * i], held[2 * i + 1]] for i in range(TILES)])
+        w.meet()
+        token = ((step * TILES + lane // ROWS) * s.blocks + here.block) * ROWS + lane % ROWS
+        for i, likeliest in enumerate(found):
+            text = w.warp + i * s.warps
+            with cute.when(cute.both(cute.less(text, TEXTS), cute.less(token, s.vocabulary))):
+                value = w.row_total(text, lane).to("bf16")
+                arrays["logits"][text * s.vocabulary + token] = value
+                likeliest.take(value.to("f32"), token)
+        w.meet()
     for i, likeliest in enumerate(found):
         text = w.warp + i * s.warps
         with cute.when(cute.less(text, TEXTS)):

@@ -31,10 +31,10 @@ class TextsWarps(Team):
         s = here.step
         self.vectors, self.eps, self.position = vectors, eps, here.position
         self.chunk, self.text, self.quarter = self.lane % CHUNK, self.lane // 4, self.lane % 4
-        # Sums over a warp's columns of rows, and behind them what a norm needs, of each text: for two products in
-        # turns. So many apart that the lanes of `save` write to different banks.
+        # Sums over a warp's columns of rows, and behind them what a norm needs, of each text. So many apart that the
+        # lanes of `save` write to different banks.
         self.apart = UNITS + 4
-        self.saved = [cute.shared_tensor("f32", Layout(s.warps * TEXTS * self.apart)) for _ in range(2)]
+        self.saved = cute.shared_tensor("f32", Layout(s.warps * TEXTS * self.apart))
         self.weighed = cute.shared_tensor("f32", Layout(s.warps * HEAD))  # values of a warp's positions
         self.weights = cute.shared_tensor("f32", Layout(s.warps * 2))  # their maximum, and the sum of their weights
         self.whole_sums = cute.shared_tensor("f32", Layout(2 * TEXTS * s.warps))
@@ -65,9 +65,12 @@ class TextsWarps(Team):
     def add_sums(self, layer: Any, which: int, bias: Any) -> None:
         """Adds the sums of all clusters, once all are there, and a bias to the residual stream."""
         at = element_address(self.sums, self.sums_of(layer, which) + self.warp * OF_WARP + self.lane * 2)
-        terms, count = self.step.heads, 2 * CHUNK
+        terms, count, wait = self.step.heads, 2 * CHUNK, ADDED if which else PROJECTED
+        # One word first, the same for all lanes: blocks that all read all words again and again fill the L2 cache up.
+        last = element_address(self.sums, self.sums_of(layer, which) + self.warp * OF_WARP + (OF_WARP - 1))
+        self.take(wait, arch.instruction("word.wait_sum", last, terms, results=[f32, i32], n=1))
         found = arch.instruction("word.wait_sum_across", at, terms, results=[f32] * count + [i32], n=count)
-        values, biases = self.take(ADDED if which else PROJECTED, found), floats([bias[i] for i in range(CHUNK)])
+        values, biases = self.take(wait, found), floats([bias[i] for i in range(CHUNK)])
         for i, (value, one) in enumerate(zip(values, biases, strict=True)):
             self.x[i] = self.x[i] + value + one
 
@@ -112,26 +115,27 @@ class TextsWarps(Team):
                     here.free.arrive(first + tile)
         return made
 
-    def save(self, place: int, values: list[list[Any]], squares: Any = None) -> None:
-        """Puts a warp's sums of rows where all warps find them, and behind UNITS of them those of squares."""
+    def save(self, values: list[list[Any]], squares: Any = None) -> None:
+        """Puts a warp's sums of rows where all warps find them, and behind UNITS of them those of squares. A `meet`
+        stands between it and earlier reads."""
         for i, tile in enumerate(values):
             for j, value in enumerate(tile):
-                self.keep(place, i, j, value)
+                self.keep(i, j, value)
         if squares is not None:
             with cute.when(cute.same(self.quarter, 0)):
-                self.saved[place][self._row_of(self.warp, self.text) + UNITS] = squares
+                self.saved[self._row_of(self.warp, self.text) + UNITS] = squares
 
-    def keep(self, place: int, tile: int, j: int, value: Any) -> None:
+    def keep(self, tile: int, j: int, value: Any) -> None:
         """Puts a warp's sum of the lane's row of a tile, of text 2 q + j, there."""
-        self.saved[place][self._row_of(self.warp, self.quarter * 2 + j) + tile * ROWS + self.lane // 4] = value
+        self.saved[self._row_of(self.warp, self.quarter * 2 + j) + tile * ROWS + self.lane // 4] = value
 
-    def row_total(self, place: int, text: Any, row: Any) -> Any:
+    def row_total(self, text: Any, row: Any) -> Any:
         """A row's sum over all warps."""
-        return total([self.saved[place][self._row_of(warp, text) + row] for warp in range(self.step.warps)])
+        return total([self.saved[self._row_of(warp, text) + row] for warp in range(self.step.warps)])
 
-    def norm(self, place: int, text: Any) -> Any:
+    def norm(self, text: Any) -> Any:
         """What a sum of x is to be multiplied with behind a norm."""
-        return self.rsqrt(self.row_total(place, text, UNITS) * (1.0 / self.step.width) + self.eps)
+        return self.rsqrt(self.row_total(text, UNITS) * (1.0 / self.step.width) + self.eps)
 
     def _row_of(self, warp: Any, text: Any) -> Any:
         return (text + warp * TEXTS) * self.apart

@@ -22,8 +22,7 @@ from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import UsageError
 
 OP = "decode_step_texts"
-SMALL = {"L": 2, "C": 128, "X": 40, "V": 200, "SLOTS": 5, "FLYING": 2}
-TINY = {"L": 1, "C": 64, "X": 16, "V": 64, "SLOTS": 4, "FLYING": 3}
+SMALL = {"L": 1, "C": 128, "X": 40, "V": 200, "SLOTS": 5, "FLYING": 2}
 
 
 def _case(sizes: dict[str, int], positions: int) -> Case:
@@ -66,21 +65,21 @@ def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
         assert values.max() == seen.max() and indices[values == values.max()].min() == seen.argmax()
 
 
-@pytest.mark.parametrize(("sizes", "positions"), [(SMALL, 40), (TINY, 11)])
-def test_it_computes_a_step_of_each_text(sizes: dict[str, int], positions: int) -> None:
+def test_it_computes_a_step_of_each_text_and_the_next_launch_finds_its_sums_cleared() -> None:
     """Where a cache is not filled it has NaN."""
-    case = _case(sizes, positions)
+    case = _case(SMALL, 37)
     inputs = make_inputs(case, "bf16", seed=1)
-    arrays = _step(sizes, inputs)
-    _check(arrays, case, inputs)
-    assert (arrays["launches"] == 1).all()
-
-
-def test_the_next_launch_finds_its_sums_cleared() -> None:
-    inputs = make_inputs(_case(TINY, 16), "bf16", seed=2)
-    first = _step(TINY, inputs)
-    again = _step(TINY, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
+    first = _step(SMALL, inputs)
+    _check(first, case, inputs)
+    again = _step(SMALL, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
     assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
+
+
+def test_it_walks_layers() -> None:
+    sizes = SMALL | {"L": 2, "X": 20}
+    case = _case(sizes, 20)
+    inputs = make_inputs(case, "bf16", seed=2)
+    _check(_step(sizes, inputs), case, inputs)
 
 
 @pytest.mark.parametrize(
@@ -89,17 +88,17 @@ def test_the_next_launch_finds_its_sums_cleared() -> None:
         ("barrier", 1, Race),  # between a block's sums of rows and their reads
         ("barrier", 2, Race),  # between what the warps attended to and their reads
         ("barrier", 3, Race),  # between the sums of hidden units and their reads
+        ("barrier", 6, Race),  # between those of a round of logits and their reads
         ("mbarrier.wait", 6, (Race, Deadlock)),  # for a slot of keys and values that is free
         ("mbarrier.wait", 31, MissingWait),  # for one that is full
         ("cluster.wait", 2, Race),  # before the first words
     ],
 )
 def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) -> None:
-    inputs = make_inputs(_case(SMALL | {"L": 1}, 40), "bf16", seed=3)
-    sizes = SMALL | {"L": 1}
-    kernel = _spec(tuple(sizes.items()))[1].kernel
+    inputs = make_inputs(_case(SMALL, 40), "bf16", seed=3)
+    kernel = _spec(tuple(SMALL.items()))[1].kernel
     with pytest.raises(found):
-        _step(sizes, inputs, without(kernel, f"cute_nvgpu.arch.{name}", which))
+        _step(SMALL, inputs, without(kernel, f"cute_nvgpu.arch.{name}", which))
 
 
 def test_sizes_without_a_kernel_are_refused() -> None:
