@@ -97,7 +97,7 @@ class GPT:
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, bool(kind))
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
-        self._one_launch: OneLaunch | None = None  # made when it is first wanted
+        self._one_launches: dict[str, OneLaunch] = {}  # by op, made when they are first wanted
 
     @classmethod
     def from_pretrained(cls, path_or_name: str | Path, *, launcher: Launcher, dtype: str = "bf16") -> GPT:
@@ -198,23 +198,23 @@ class GPT:
         return Chosen.new(self.executor, cache.batch, parts)
 
     def _one_step(self, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts) -> Callable[[], None]:
-        if self._one_launch is None:
-            self._one_launch = OneLaunch(self._step_op, self.config, self.weights, self.executor, self.vocabulary)
-        return partial(self._one_launch, self.launcher, work, cache, out, parts)
+        op = self._step_op(cache.batch)
+        if op not in self._one_launches:
+            self._one_launches[op] = OneLaunch(op, self.config, self.weights, self.executor, self.vocabulary)
+        return partial(self._one_launches[op], self.launcher, work, cache, out, parts)
 
-    @property
-    def _step_op(self) -> str:
-        """The op of a step as one launch, or "" if there is none for such a model."""
+    def _step_op(self, texts: int) -> str:
+        """The op of a step of so many texts as one launch, or "" if there is none for such a model."""
         if self.config.family != "gpt2":
             return ""
-        return op_of(folded=self.folded, quantized=self.quantized, logits=has_head(self.weights))
+        return op_of(texts, folded=self.folded, quantized=self.quantized, logits=has_head(self.weights))
 
     def takes_one_launch(self, cache: KVCache) -> bool:
         """Whether a step over this cache is one launch. It is for one text of a GPT-2 that is folded, or whose weights
-        are 8-bit floats, if the source has an entry for its sizes and the device has as many multiprocessors as the one
-        that the policy is for."""
-        launcher, config, op = self.launcher, self.config, self._step_op
-        whole = cache.batch == 1 and cache.scales is None and cache.memory.layout.aligned_contiguous
+        are 8-bit floats, and for eight of a folded one, if the source has an entry for its sizes and the device has as
+        many multiprocessors as the one that the policy is for."""
+        launcher, config, op = self.launcher, self.config, self._step_op(cache.batch)
+        whole = cache.scales is None and cache.memory.layout.aligned_contiguous
         if not (whole and op and launcher.target and self._share is None):
             return False
         if self.executor.sms < self._plan.policy.sms:
@@ -223,7 +223,8 @@ class GPT:
 
     def check_step(self, largest: NDArray[Any]) -> None:
         """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity."""
-        late = self._one_launch.ran_out if self._one_launch and np.isnan(largest).any() else ""
+        step = self._one_launches.get(self._step_op(len(largest)))
+        late = step.ran_out if step and np.isnan(largest).any() else ""
         if late:
             raise ConformanceError(
                 f"a block of the step waited too long for {late}", hint="does something else run on this GPU?"

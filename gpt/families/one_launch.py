@@ -1,5 +1,6 @@
-"""A decoding step of one text as a single launch, of an op `decode_step`: for a folded GPT-2 and for one whose weights
-are 8-bit floats, where the launcher's source has an entry for its sizes. docs/one-kernel.md has the kernel.
+"""A decoding step of one text, or of eight, as a single launch, of an op `decode_step`: for a folded GPT-2, and of one
+text for one whose weights are 8-bit floats, where the launcher's source has an entry for its sizes. docs/one-kernel.md
+has the kernels.
 
 C = n_embd = H heads of D, L layers, V tokens in the vocabulary, P positions in a cache.
 """
@@ -7,29 +8,33 @@ C = n_embd = H heads of D, L layers, V tokens in the vocabulary, P positions in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 
 from ..config import GPTConfig
-from ..parameters.step_weights import COLUMNS, ROWS, UNITS, UNITS_F8, packed, packed_f8, packed_head
+from ..parameters.step_weights import COLUMNS, ROWS, UNITS, UNITS_F8, UNITS_TEXTS, packed, packed_f8, packed_head
 from ..passes.kv_cache import KVCache
 from ..passes.workspace import Workspace
 
-Parts = tuple[DeviceBuffer, DeviceBuffer]  # the largest of each part of a row of logits, and its index, each (1, Z)
+Parts = tuple[DeviceBuffer, DeviceBuffer]  # the largest of each part of a row of logits, and its index, each (N, Z)
 OP, OP_F8, OP_F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
+OP_TEXTS, TEXTS = "decode_step_texts", 8
 WAITS = (  # what `errors` counts from 1 on
     "queries, keys and values of its cluster", "its cluster's parts of attention", "the sums of projections",
-    "its cluster's columns of the MLP", "the sums of the MLP",
+    "its cluster's part of the MLP", "the sums of the MLP",
 )  # fmt: skip
 
 
-def op_of(*, folded: bool, quantized: str, logits: bool) -> str:
-    """The op of a GPT-2 whose norms are folded, or whose products are of a dtype of 8 bits, and perhaps its logits; ""
-    if there is none."""
+def op_of(texts: int, *, folded: bool, quantized: str, logits: bool) -> str:
+    """The op of so many texts of a GPT-2 whose norms are folded, or whose products are of a dtype of 8 bits, and
+    perhaps its logits; "" if there is none."""
     if folded:
-        return OP
+        return {1: OP, TEXTS: OP_TEXTS}.get(texts, "")
+    if texts > 1:
+        return ""
     return (OP_F8_LOGITS if logits else OP_F8) if quantized == "f8E4M3FN" else ""
 
 
@@ -42,7 +47,8 @@ class OneLaunch:
         """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows."""
         sizes = dims(op, config, vocabulary, config.n_ctx, executor.sms)
         self._op, self._eps, self._visible = op, config.eps, config.vocab_size
-        self._arrays = (packed if op == OP else packed_f8)(config, weights, executor) | {
+        by_op = {OP: packed, OP_TEXTS: partial(packed, units=UNITS_TEXTS)}
+        self._arrays = by_op.get(op, packed_f8)(config, weights, executor) | {
             "wte": weights["wte.weight"], "wpe": weights["wpe.weight"], "norm_weight": weights["ln_f.weight"],
             "norm_bias": weights["ln_f.bias"],
         }  # fmt: skip
@@ -62,24 +68,26 @@ class OneLaunch:
     def __call__(
         self, launcher: Launcher, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts
     ) -> None:  # fmt: skip
-        """Appends the token in `work` to a cache of one text, makes the logits `out` (1, padded V), and finds the
+        """Appends the tokens in `work` to a cache of N texts, makes the logits `out` (N, padded V), and finds the
         largest one and its token in each of some `parts` of them."""
-        layers, _, _, positions, heads, size = cache.memory.shape
+        layers, _, texts, positions, heads, size = cache.memory.shape
+        shape = (layers, 2, texts, positions, heads * size) if texts > 1 else (layers, 2, positions, heads * size)
         launcher(
             self._op, out.dtype, **self._arrays, tokens=work.tokens, positions=work.positions, logits=out,
             values=parts[0], indices=parts[1],
-            cache=cache.memory.reshape(layers, 2, positions, heads * size), eps=self._eps, visible=self._visible,
+            cache=cache.memory.reshape(*shape), eps=self._eps, visible=self._visible,
         )  # fmt: skip
 
 
 def dims(op: str, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
     """The sizes of the op's arrays. Its scratch has room for a block on each multiprocessor."""
-    layers, width, units = config.n_layer, config.n_embd, UNITS if op == OP else UNITS_F8
-    tiles = {} if op == OP else {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS}
+    layers, width, texts = config.n_layer, config.n_embd, TEXTS if op == OP_TEXTS else 1
+    units = {OP: UNITS, OP_TEXTS: UNITS_TEXTS}.get(op, UNITS_F8)
+    tiles = {} if op in (OP, OP_TEXTS) else {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS}
     if op == OP_F8_LOGITS:
         tiles["K"] = vocabulary // ROWS
     return tiles | {
-        "N": 1, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,
+        "N": texts, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,
         "V": vocabulary, "X": config.n_ctx, "P": positions, "TWO": 2, "B": sms, "W": width // COLUMNS,
-        "S": 4 * layers * width, "G": config.ffn // units, "U": units,
+        "S": 4 * layers * width * texts, "G": config.ffn // units, "U": units,
     }  # fmt: skip

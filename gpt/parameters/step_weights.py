@@ -19,14 +19,16 @@ from .spelling import HEAD, HEAD_SCALE
 from .threads import in_threads
 
 Array = NDArray[Any]
-UNITS, UNITS_F8 = 8, 16
+UNITS, UNITS_F8, UNITS_TEXTS = 8, 16, 64
 ROWS, COLUMNS = 8, 64  # of a tile in 8 bits
 LINEAR = {"qkv": "attn.c_attn", "proj": "attn.c_proj", "fc": "mlp.c_fc", "out": "mlp.c_proj"}
 NORMS = {"qkv": "ln_1", "fc": "ln_2"}
 
 
-def packed(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
-    """Those of a folded model in 16 bits, whose weights are (in, out)."""
+def packed(
+    config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor, units: int = UNITS
+) -> dict[str, DeviceBuffer]:  # fmt: skip
+    """Those of a folded model in 16 bits, whose weights are (in, out). `units`: hidden units side by side."""
     width, hidden = config.n_embd, config.ffn
     by_head = (config.n_head, config.head_size, width)
 
@@ -37,7 +39,7 @@ def packed(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Exe
         made = {f"{name}_bias": part(name, "bias") for name in LINEAR}
         return made | {
             "qkv": part("qkv").T, "fc": part("fc").T, "proj": part("proj").reshape(by_head).swapaxes(1, 2),
-            "out": part("out").reshape(hidden // UNITS, UNITS, width).swapaxes(1, 2),
+            "out": part("out").reshape(hidden // units, units, width).swapaxes(1, 2),
         }  # fmt: skip
 
     return _of_layers(config, executor, of)

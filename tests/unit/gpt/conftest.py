@@ -62,9 +62,9 @@ class ReferenceLauncher:
         for name, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
             args[name].copy_from(np.ascontiguousarray(result))
         if op.startswith("decode_step"):  # all blocks say the same
-            logits = args["logits"].numpy()[0, : args["visible"]].astype(np.float32)
-            args["values"].fill(logits.max())
-            args["indices"].fill(int(logits.argmax()))
+            logits = args["logits"].numpy()[:, : args["visible"]].astype(np.float32)
+            for name, found in (("values", logits.max(1)), ("indices", logits.argmax(1).astype(np.int32))):
+                args[name].copy_from(np.repeat(found[:, None], args[name].shape[1], 1))
 
 
 @pytest.fixture

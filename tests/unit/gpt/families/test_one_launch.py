@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpt.config import PRESETS, GPTConfig
-from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OneLaunch, dims
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OneLaunch, dims
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -32,7 +32,7 @@ class Launcher(ReferenceLauncher):
         self.target, self.executor.sms, self._has = "sm_90", POLICY.sms, has
 
     def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
-        return self._has and op in (OP, OP_F8, OP_F8_LOGITS) and dtype == "bf16" and dims["P"] <= 32
+        return self._has and op in (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS) and dtype == "bf16" and dims["P"] <= 32
 
 
 def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
@@ -70,6 +70,28 @@ def test_one_launch_gives_the_logits_and_the_cache_of_many(kind: str, op: str) -
     assert caches[0].lengths.tolist() == [7]
 
 
+def test_one_launch_gives_eight_texts_what_many_give_them() -> None:
+    """They are of different lengths."""
+    tokens = np.random.default_rng(2).integers(0, 300, (8, 2)).astype(np.int32)
+    logits, filled, likeliest = list[Any](), list[Any](), list[Any]()
+    for model in (_model(Launcher()), _model(Launcher(has=False))):
+        cache = KVCache(model, 8, 12)
+        model.prefill(np.repeat(TOKENS[:, :5], 4, axis=0), cache)
+        cache.lengths -= np.arange(8) % 4
+        steps = Decode(model, cache)
+        for column in tokens.T:
+            steps.reset(column)
+            steps.run()
+        assert (OP_TEXTS in {name for name, _ in model.launcher.launches}) is model.takes_one_launch(cache)  # pyright: ignore[reportAttributeAccessIssue]
+        likeliest.append(steps.likeliest())
+        logits.append(steps.logits.numpy().astype(np.float64))
+        memory = cache.memory.numpy().astype(np.float64)
+        filled.append(np.concatenate([memory[:, :, i, :length] for i, length in enumerate(cache.lengths)], 2))
+    assert (likeliest[0] == logits[0].argmax(1)).all()
+    for one, many in (logits, filled):
+        assert np.abs(one - many).max() <= NEAR * np.abs(many).max()
+
+
 def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model, made = _model(Launcher()), list[OneLaunch]()
 
@@ -88,9 +110,12 @@ def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(
     ("options", "texts", "wanted"),
-    [({}, 1, True), ({}, 2, False), ({"folded": False}, 1, False), ({"cache": "f8"}, 1, False)],
-)
-def test_it_is_for_one_text_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
+    [
+        ({}, 1, True), ({}, 8, True), ({}, 2, False), ({"folded": False}, 1, False), ({"folded": False}, 8, False),
+        ({"cache": "f8"}, 1, False), ({"cache": "f8"}, 8, False),
+    ],
+)  # fmt: skip
+def test_it_is_for_one_text_or_eight_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
     model = _model(Launcher(), **options)
     cache = KVCache(model, texts, 8)
     assert model.takes_one_launch(cache) is wanted
@@ -109,7 +134,7 @@ def test_a_smaller_gpu_and_the_interpreter_take_many_launches() -> None:
 
 def test_the_entry_is_for_gpt2_alone() -> None:
     gpt2 = PRESETS["gpt2"]
-    for op in (OP, OP_F8, OP_F8_LOGITS):
+    for op in (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS):
         (entry,) = (spec for spec in entries_of("cute") if spec.op == op)
         assert entry.unmet(dims(op, gpt2, 50304, 100, 132)) is None
         assert entry.unmet(dims(op, gpt2, 50304, 100, 95)) is not None
@@ -124,8 +149,8 @@ def test_a_wait_that_ran_out_is_named() -> None:
     steps.reset(TOKENS[:1, 5])
     steps.run()
     steps.likeliest()
-    one, largest = model._one_launch, steps._chosen.largest  # pyright: ignore[reportPrivateUsage]
-    assert one is not None and not one.ran_out
+    one, largest = model._one_launches[OP], steps._chosen.largest  # pyright: ignore[reportPrivateUsage]
+    assert not one.ran_out
     largest.fill(np.nan)
     with pytest.raises(ConformanceError, match="logits hold NaN"):
         steps.likeliest()
