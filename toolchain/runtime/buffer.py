@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -54,6 +54,8 @@ class Owner(Protocol):
     def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None: ...
 
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None: ...
+
+    def copy_beside(self, copies: Sequence[tuple[DeviceBuffer, DeviceBuffer]]) -> None: ...
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None: ...
 

@@ -214,12 +214,15 @@ class CudaExecutor(Executor):
     def _follow(self, first: Any, then: Any, what: str) -> None:
         with self.lock:
             self._not_capturing(what)
-            event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-            try:
-                self.run("cuEventRecord", event, first)
-                self.run("cuStreamWaitEvent", then, event, 0)
-            finally:
-                self.discard("cuEventDestroy", event)
+            self._behind(first, then)
+
+    def _behind(self, first: Any, then: Any) -> None:
+        event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        try:
+            self.run("cuEventRecord", event, first)
+            self.run("cuStreamWaitEvent", then, event, 0)
+        finally:
+            self.discard("cuEventDestroy", event)
 
     def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
         array = np.empty(source.shape, NUMPY[source.dtype])
@@ -245,6 +248,17 @@ class CudaExecutor(Executor):
             self._hold((target, source))
             if source.nbytes:
                 self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._stream)
+
+    def copy_beside(self, copies: Sequence[tuple[DeviceBuffer, DeviceBuffer]]) -> None:
+        with self.lock:
+            if self._capturing is None:
+                super().copy_beside(copies)
+                return
+            self._behind(self._stream, self._side_stream)
+            self._capturing.forked = True
+            for target, source in copies:
+                self._hold((target, source))
+                self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._side_stream)
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
         with self.lock:
@@ -374,6 +388,8 @@ class CudaExecutor(Executor):
             with self.lock:
                 self._capturing = None
                 try:
+                    if finished and graph.forked:
+                        self._behind(self._side_stream, self._stream)
                     handle = self._end_capture(finished)
                 finally:
                     late, self._freed_late = self._freed_late, []

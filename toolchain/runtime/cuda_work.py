@@ -160,10 +160,11 @@ class CudaEvent:
 
 
 class CudaGraph:
-    """Captured launches. The graph keeps the memory that they use alive. `beside`: see Executor.capture."""
+    """Captured launches. The graph keeps the memory that they use alive. `beside`: see Executor.capture. `forked`:
+    copies run beside them, which the graph ends with."""
 
     def __init__(self, executor: Stream, *, beside: bool = False) -> None:
-        self._executor, self.beside = executor, beside
+        self._executor, self.beside, self.forked = executor, beside, False
         self._allocations: dict[int, Allocation] = {}
         self._seen_frees = -1  # the executor's count of frees at the last check of the buffers
         self._executable: Any = None

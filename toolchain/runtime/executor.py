@@ -142,6 +142,12 @@ class Executor(ABC):
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
         """Copies between two contiguous buffers of this executor, in order with its launches."""
 
+    def copy_beside(self, copies: Sequence[tuple[DeviceBuffer, DeviceBuffer]]) -> None:
+        """Copies between contiguous buffers, (target, source), one after the other, behind what was launched before. In
+        a capture launches behind this do not wait for it: only the end of the graph does."""
+        for target, source in copies:
+            self.copy(target, source)
+
     @abstractmethod
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
         """Sets every element to a bit pattern, in order with its launches."""

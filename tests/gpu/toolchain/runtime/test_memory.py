@@ -208,3 +208,12 @@ def test_a_graph_and_its_events_go_with_their_executor() -> None:
         graph.replay()
     del graph, start
     gc.collect()
+
+
+def test_copies_beside_a_graphs_launches_end_with_it(cuda: Executor) -> None:
+    first, second, third = (cuda.from_numpy(counted(1 << 20) + number) for number in range(3))
+    with cuda.capture() as graph:
+        first.fill(7)
+        cuda.copy_beside([(second, first), (third, second)])
+    graph.replay()
+    assert (third.numpy() == 7).all() and (second.numpy() == 7).all()
