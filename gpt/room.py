@@ -59,7 +59,7 @@ class Room:
             return None
         ranks, width = self._peers.ranks, self._config.n_embd
         if rows > self._spread_rows:
-            count = parts(self._config)
+            count = max(parts(self._config, many) for many in (0, rows))
             heap = self._peers.heap(2 * 2 * rows * width + 4 * count * rows + 3 * 512)
             stream, squares = heap.empty((rows, width), self._storage), heap.empty((count, rows), "f32")
             arrived = heap.empty((ranks, rows // ranks, width), self._storage)
@@ -67,8 +67,9 @@ class Room:
             self._spread = [Spread(*each) for each in zip(stream, squares, arrived, flags, strict=True)]
             self._spread_rows = rows
         whole = self._spread[index]
+        squares = whole.squares.slice(1, 0, parts(self._config, rows)).slice(2, 0, rows)
         return replace(
-            whole, stream=whole.stream.slice(1, 0, rows), squares=whole.squares.slice(2, 0, rows),
+            whole, stream=whole.stream.slice(1, 0, rows), squares=squares,
             arrived=whole.arrived.slice(2, 0, rows // ranks),
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from . import (
     linear_sm90,
     tiles_sm90,
 )
+from .all_gather import ALL_GATHERED
 from .decode import step
 from .decode.plan import RANKS, Step
 from .epilogues import EPILOGUES, Epilogue
@@ -81,7 +82,7 @@ def _layernorm(spec: EntrySpec, *, whole: bool = False) -> TracedKernel:
 
 def _of_ranks(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    known = {**SCATTERED, **GATHERED}
+    known = {**SCATTERED, **GATHERED, **ALL_GATHERED}
     if spec.op not in known:
         raise UsageError(f"{spec.op} is no product of several ranks", hint=f"one of {', '.join(known)}")
     epilogue, scheme = known[spec.op]

@@ -16,9 +16,13 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from .epilogues import Operands
-from .linear import walked
+from .linear import ROW, walked
 from .tiles_sm90 import Tiles
 from .walk_sm90 import GROUP, Walk
+
+# Rows that TMA stores to another rank at once. It takes one box after the other: behind a large one, which a link holds
+# up, a block's own loads wait.
+PIECE = 32
 
 
 def place_of(tensor: Any, *where: Any) -> Any:
@@ -26,6 +30,11 @@ def place_of(tensor: Any, *where: Any) -> Any:
     *outer, last = where
     line = tensor[(*outer, None)] if outer else tensor
     return cute.address(cute.local_tile(line, (1,), (last,)))
+
+
+def sent(rows: Any, columns: Any) -> Any:
+    """What is counted of rows that a rank sends to another one: of each 64 columns the rows."""
+    return rows * cute.ceil_div(columns, ROW)
 
 
 class Waits:

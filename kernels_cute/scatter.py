@@ -4,8 +4,8 @@ A block computes tiles of the other ranks' pieces first and stores each, rounded
 it is for, while the next one is multiplied. Its own tiles come last. To these it adds what has arrived for them, in the
 order of the ranks.
 
-`matmul_reduce_scatter` writes the sum to its own memory. `linear_to_ranks` adds it to the residual stream, with a bias,
-and stores the rows to all ranks, with their sums of squares.
+`matmul_reduce_scatter` writes the sum to its own memory. `linear_to_ranks` adds it to the residual stream there, with a
+bias, and stores the rows' sums of squares to all ranks; `rms_linear_of_ranks` sends the rows.
 """
 
 from __future__ import annotations
@@ -25,45 +25,57 @@ from toolchain.errors import UsageError
 from .epilogues import Epilogue, Operands, Place, Values, add_bias
 from .linear import ROW
 from .linear_sm90 import Scheme
-from .meeting import Pieces, Stacked, Waits, place_of
+from .meeting import PIECE, Pieces, Stacked, Waits, place_of, sent
 from .rms import SUMS, no_sums, over_quad, sum_squares
-from .store_sm90 import At, Part, StoreOver
-from .tiles_sm90 import ATOM, BYTES, SWIZZLE, WARPGROUP, Tiles
+from .store_sm90 import STORE, WARP, At, Part, StoreOver
+from .tiles_sm90 import BYTES, SWIZZLE, WARPGROUP, Tiles
 
 OWN = "own"  # an operand that a tile adds: true, an i1, if it is of the rank's own piece
 WALK = "walk"  # and where it lies
-BLOCK = 5  # the number of the barrier at which the computing warpgroups of a block meet
+SENDER = 3  # the warp of the first warpgroup whose first thread stores; those before it load
+MEETINGS = 2  # of two blocks in a launch: both have begun it, and all that one has for the other is stored
 
 
 def maps(t: Tiles, epilogue: Epilogue) -> tuple[TensorMap, ...]:
-    """The tensor maps behind the op's parameters: of x, the weight, the output, and what arrives. Then, as they are
-    read: what arrives, and the residual stream."""
+    """The tensor maps behind the op's parameters: of x, the weight, the output, and what arrives, as it is read and as
+    it is stored. The residual stream is read as it is stored."""
     if t.n % ROW:
         raise UsageError(f"{t} is no tile of several ranks", hint=f"n as a multiple of {ROW}")
-    rows = t.m if t.apart else ATOM
-    to_all = isinstance(epilogue, Shared) and epilogue.to_all
-    x, out = ((t.m, t.k), (1, rows, ROW)) if to_all else ((1, t.m, t.k), (rows, ROW))
-    made = (
+    stream = isinstance(epilogue, Shared) and epilogue.stream
+    x, out = ((t.m, t.k), (1, t.m, ROW)) if stream else ((1, t.m, t.k), (t.m, ROW))
+    return (
         TensorMap("x", x, BYTES), TensorMap("weight", (t.k, ROW), BYTES), TensorMap("out", out, BYTES),
-        TensorMap("arrived", (1, 1, rows, ROW), BYTES), TensorMap("arrived", (1, 1, t.m, ROW), BYTES),
+        TensorMap("arrived", (1, 1, t.m, ROW), BYTES), TensorMap("arrived", (1, 1, PIECE, ROW), BYTES),
     )  # fmt: skip
-    return (*made, TensorMap("out", (1, t.m, ROW), BYTES)) if to_all else made
 
 
 class Scatter(StoreOver):
-    """Stores tiles of other ranks to them, and own ones over what has arrived, which TMA brings. `operands`: of the
-    kernel. Raises UsageError."""
+    """Stores tiles of other ranks to them, and own ones over what has arrived, which TMA brings. A thread of its own
+    stores, so that those that multiply never wait for a link. `operands`: of the kernel. Raises UsageError."""
+
+    brings = 1  # tiles for each own one: what has arrived
 
     def __init__(self, dtype: str, t: Tiles, maps_: Sequence[Any], walk: Pieces, operands: Operands) -> None:
-        out_map, self.arrived_map, self.arrived_in, *self.more_maps = maps_
-        super().__init__(dtype, t, out_map, self.arrived_in)
+        out_map, self.arrived_map, self.piece_map = maps_
+        super().__init__(dtype, t, out_map, self.arrived_map)
         self.walk, self.operands = walk, operands
-        shape = (t.m, ROW, t.parts * t.rings)
-        layout = Layout(shape, (ROW, 1, t.m * ROW))
-        self.more = [cute.shared_tensor(dtype, layout, swizzle=SWIZZLE) for _ in self.more_maps]
-        used = t.stages * t.bytes + (1 + len(self.more)) * t.rings * t.parts * t.part_bytes
-        if used + 16 * (t.stages + t.rings * t.parts) > MAX_SHARED:
+        self.free = Barriers(t.parts, 1, t.rings)
+        self.ready, self.done = Barriers(t.parts, t.groups, t.rings), Barriers(1, t.consumers)
+        layout = Layout((t.m, ROW, t.parts * t.rings), (ROW, 1, t.m * ROW))
+        self.more = [cute.shared_tensor(dtype, layout, swizzle=SWIZZLE) for _ in range(1, self.brings)]
+        used = t.stages * t.bytes + self.brings * t.rings * t.parts * t.part_bytes
+        if used + 16 * (t.stages + 2 * t.rings * t.parts) > MAX_SHARED:
             raise UsageError(f"{t} takes {used} bytes of shared memory", hint="fewer stages or parts")
+
+    def init(self) -> None:
+        super().init()
+        self.ready.init()
+        self.done.init()
+
+    def load(self, thread: Any, tile_of: Callable[[Any], At], turns: Any) -> None:
+        super().load(thread, tile_of, turns)
+        with cute.when(cute.same(thread, SENDER * WARP)):
+            self._send_all(tile_of, turns)
 
     def start_loading(self) -> None:
         self.joined = cute.make_fragment(1, "i32")
@@ -78,17 +90,17 @@ class Scatter(StoreOver):
             waits, came = Waits(state, walk.block), cute.number(state[walk.block, 0].value)
             for rank in walk.others():
                 place = place_of(self.operands["flags"], walk.rank, rank, walk.block)
-                waits.wait(place, came + (1 + t.consumers), rank)
+                waits.wait(place, came + MEETINGS, rank)
             arch.instruction("fence.proxy_async")
             self.joined[0] = cute.scalar(1, "i32")
         with cute.when(own):
-            full.expect(number, t.part_bytes * (1 + len(self.more)))
+            full.expect(number, t.part_bytes * self.brings)
             target, at = cute.address(self.tiles[None, None, buffer]), row % walk.down * t.m
             where = (column, at, walk.first_other, walk.rank)
-            arch.instruction("copy.tma_load", target, self.arrived_in, signal, *where)
-            for tensor, map_ in zip(self.more, self.more_maps, strict=True):
+            arch.instruction("copy.tma_load", target, self.arrived_map, signal, *where)
+            for tensor in self.more:
                 target = cute.address(tensor[None, None, buffer])
-                arch.instruction("copy.tma_load", target, map_, signal, column, row * t.m, walk.rank)
+                arch.instruction("copy.tma_load", target, self.out_map, signal, column, row * t.m, walk.rank)
         with cute.when(cute.invert(own)):
             full.arrive(number)
 
@@ -100,44 +112,78 @@ class Scatter(StoreOver):
         mine = self.mma, (self.t.m, ROW), p.at, shape, p.worker
         return PieceOfTile(*mine, arrived=lambda: self.arrived(p), brought=brought)
 
-    def start(self, consumer: Any, first: Any) -> None:
-        """Tells the same block of the others that this launch has begun: their rank has ended all before it."""
-        walk, flags, state = self.walk, self.operands["flags"], self.operands["state"]
-        self.waits = Waits(state, walk.block)
-        self.came = cute.number(state[walk.block, 0].value)
-        # Whether this launch of the others has begun, and all for them is told
-        self.begun, self.told = (cute.make_fragment(1, "i32") for _ in range(2))
-        for done in (self.begun, self.told):
-            done[0] = cute.scalar(0, "i32")
-        with cute.when(cute.both(first, cute.same(consumer, 0))):
-            for rank in walk.others():
-                arch.instruction("flag.add", place_of(flags, rank, walk.rank, walk.block), 1)
-
-    def before(self, row: Any, first: Any) -> None:
-        """Before the first own tile: waits until all for others has been stored, and tells it."""
-        with cute.when(cute.both(self.walk.is_own(row), _not_yet(self.told))):
-            with cute.when(first):
-                self._tell()
-            self.told[0] = cute.scalar(1, "i32")
+    def arrived(self, p: Part) -> None:
+        self.full.of(self._ring(p)).wait(p.number)
 
     def knows(self, p: Part, operands: Operands) -> Operands:
         return {**operands, OWN: self.walk.is_own(p.at[0]), WALK: self.walk}
 
+    def hand_over(self, p: Part, tile: TensorValue) -> None:
+        """To the thread that stores."""
+        del tile
+        with cute.when(p.first):
+            self.ready.of(self._ring(p)).arrive(p.number)
+
+    def end(self, p: Part) -> None:
+        """The thread that stores says what may be loaded anew."""
+
+    def finish(self, consumer: Any, first: Any) -> None:
+        arch.instruction("barrier", consumer + STORE, n=WARPGROUP)  # all have written, to other ranks too
+        with cute.when(first):
+            self.done.arrive(0)
+
+    def _send_all(self, tile_of: Callable[[Any], At], turns: Any) -> None:
+        """For one thread. It tells the same block of the others that this launch has begun: their rank has ended all
+        before it. Then it stores all tiles, and behind the last one for others tells them."""
+        t, parts, walk = self.t, self.t.n // ROW, self.walk
+        flags, state = self.operands["flags"], self.operands["state"]
+        self.waits, self.came = Waits(state, walk.block), cute.number(state[walk.block, 0].value)
+        # Whether this launch of the others has begun, and all for them is told
+        self.begun, self.told = (cute.make_fragment(1, "i32") for _ in range(2))
+        for known in (self.begun, self.told):
+            known[0] = cute.scalar(0, "i32")
+        for rank in walk.others():
+            arch.instruction("flag.add", place_of(flags, rank, walk.rank, walk.block), 1)
+        for turn in cute.range_(turns):
+            row, column = tile_of(turn)
+            with cute.when(cute.both(walk.is_own(row), _not_yet(self.told))):
+                self._tell()
+            ring = turn % t.rings if t.apart else 0
+            for part in range(parts):
+                number = turn // t.rings * parts + part
+                self.ready.of(ring).wait(number)
+                self.send_part(
+                    self.tiles[None, None, ring * t.parts + number % t.parts], column * t.n + part * ROW, row * t.m
+                )
+                arch.instruction("copy.bulk_commit_group")
+                arch.instruction("copy.bulk_wait_group", n=0)
+                self.free.of(ring).arrive(number)
+        with cute.when(_not_yet(self.told)):  # it has no own tile
+            self._tell()
+        self.done.wait(0)
+        arch.instruction("copy.bulk_wait_group_all", n=0)
+        state[walk.block, 0] = cute.scalar(self.came + MEETINGS, "i32")
+        self.ended()
+
+    def ended(self) -> None:
+        """Behind all of a block."""
+
     def _tell(self) -> None:
-        """For one thread of a warpgroup."""
         walk = self.walk
         arch.instruction("copy.bulk_wait_group_all", n=0)
         for rank in walk.others():
             there = place_of(self.operands["flags"], rank, walk.rank, walk.receiver(rank))
             arch.instruction("flag.add", there, 1)
+        self.told[0] = cute.scalar(1, "i32")
 
-    def send(self, source: Any, column: Any, row: Any) -> None:
+    def send_part(self, part: TensorValue, column: Any, row: Any) -> None:
+        """Begins to store a part to where its rows belong."""
         walk = self.walk
         tile = row // self.t.m
         rank, at = tile // walk.down, row - tile // walk.down * (walk.down * self.t.m)
         own = cute.same(rank, walk.rank)
         with cute.when(own):
-            self.keep(source, column, row, at)
+            self.keep(cute.address(part), column, row, at)
         with cute.when(cute.invert(own)):
             with cute.when(_not_yet(self.begun)):
                 for other in walk.others():
@@ -145,37 +191,33 @@ class Scatter(StoreOver):
                     self.waits.wait(place, self.came + 1, other)
                 arch.instruction("fence.proxy_async")
                 self.begun[0] = cute.scalar(1, "i32")
-            arch.instruction("copy.tma_store", source, self.arrived_map, column, at, walk.rank, rank)
+            for piece in range(self.t.m // PIECE):
+                source, there = cute.address(cute.local_tile(part, (PIECE, ROW), (piece, 0))), at + piece * PIECE
+                arch.instruction("copy.tma_store", source, self.piece_map, column, there, walk.rank, rank)
+                arch.instruction("copy.bulk_commit_group")
+                arch.instruction("copy.bulk_wait_group", n=1)
 
     def keep(self, source: Any, column: Any, row: Any, at: Any) -> None:
         """Stores own rows. `row`: the first, counted over all pieces; `at`: in its own."""
         del row
         arch.instruction("copy.tma_store", source, self.out_map, column, at)
 
-    def finish(self, consumer: Any, first: Any) -> None:
-        with cute.when(first):
-            with cute.when(_not_yet(self.told)):  # it has no own tile
-                self._tell()
-            arch.instruction("copy.bulk_wait_group_all", n=0)
-        arch.instruction("barrier", BLOCK, n=WARPGROUP * self.t.consumers)  # all have read what they came for
-        with cute.when(cute.both(first, cute.same(consumer, 0))):
-            self.operands["state"][self.walk.block, 0] = cute.scalar(self.came + (1 + self.t.consumers), "i32")
 
+class ScatterStream(Scatter):
+    """Adds own rows to the residual stream of its own rank: `rms_linear_of_ranks` stores them to the others."""
 
-class ScatterToAll(Scatter):
-    """Stores own rows to all ranks."""
+    brings = 2  # the residual stream too
 
     def keep(self, source: Any, column: Any, row: Any, at: Any) -> None:
         del at
-        for rank in cute.range_(self.walk.ranks):
-            arch.instruction("copy.tma_store", source, self.out_map, column, row, rank)
+        arch.instruction("copy.tma_store", source, self.out_map, column, row, self.walk.rank)
 
-    def finish(self, consumer: Any, first: Any) -> None:
-        """Says, to itself too, that a warpgroup has ended: see `rms_linear_of_ranks`."""
-        super().finish(consumer, first)
-        with cute.when(first):
-            for rank in cute.range_(self.walk.ranks):
-                arch.instruction("flag.add", place_of(self.operands["ended"], rank, self.walk.rank), 1)
+    def ended(self) -> None:
+        """Says how much the others will have to send before their rows are there: as much as this rank."""
+        arrived = self.operands["arrived"]
+        with cute.when(cute.same(self.walk.block, 0)):
+            place = place_of(self.operands["ended"], self.walk.rank, self.walk.rank)
+            arch.instruction("flag.add", place, sent(arrived.shape[2], arrived.shape[3]))
 
 
 def _not_yet(done: TensorValue) -> Any:
@@ -215,9 +257,10 @@ def add_stream(values: Values, place: Place, operands: Operands) -> Values:
 
 @dataclass(frozen=True)
 class Shared(Epilogue):
-    """What becomes of an own tile's sums. Those of others are only rounded. `to_all`: all ranks get the result."""
+    """What becomes of an own tile's sums. Those of others are only rounded. `stream`: it is added to the
+    residual stream, of which all ranks have a copy."""
 
-    to_all: bool = False
+    stream: bool = False
 
     def shape(self, operands: Operands) -> tuple[Any, Any]:
         """Rows, over all pieces, and columns."""
@@ -254,9 +297,9 @@ def write_squares(place: Place, operands: Operands, z: Any) -> None:
 
 MATMUL = Shared("matmul_reduce_scatter")
 TO_RANKS = Shared(
-    "linear_to_ranks", (add_bias, add_stream, sum_squares), first=no_sums, last=write_squares, to_all=True
+    "linear_to_ranks", (add_bias, add_stream, sum_squares), first=no_sums, last=write_squares, stream=True
 )
 SCATTERED = {
     "matmul_reduce_scatter": (MATMUL, Scheme(maps, Stacked, Scatter)),
-    "linear_to_ranks": (TO_RANKS, Scheme(maps, Pieces, ScatterToAll)),
+    "linear_to_ranks": (TO_RANKS, Scheme(maps, Pieces, ScatterStream)),
 }

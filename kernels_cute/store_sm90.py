@@ -95,6 +95,10 @@ class Store:
             cute.copy(self.copy, cute.with_layout(values, self.order("S", self.copy, values.layout)), part)
         arch.instruction("fence.proxy_async")
         self.meet(p)
+        self.hand_over(p, tile)
+
+    def hand_over(self, p: Part, tile: TensorValue) -> None:
+        """Begins to store a part, which all threads of the warpgroup have written."""
         with cute.when(p.first):
             rows = self.t.m if self.t.apart else ATOM
             begin = 0 if self.t.apart else p.consumer

@@ -46,8 +46,27 @@ CASES: tuple[Case, ...] = (
     ),
     case("matmul_reduce_scatter", "in vectors: tiles that are not whole", R=2, M=40, N=72, K=72, B=2, TWO=2),
     case("matmul_reduce_scatter", "three ranks in vectors", gpu_only=True, R=3, M=300, N=520, K=200, B=24, TWO=2),
+    *(
+        case(op, "large tiles", gpu_only=True, R=2, M=4096, N=4096, K=72, B=66, TWO=2)
+        for op in ("matmul_reduce_scatter", "all_gather_matmul")
+    ),
+    case("all_gather_matmul", "in vectors: tiles that are not whole", R=2, M=40, N=72, K=72, B=2, TWO=2),
+    case("all_gather_matmul", "three ranks in vectors", gpu_only=True, R=3, M=300, N=520, K=200, B=24, TWO=2),
     case("linear_to_ranks", "a tile of rows for each rank", R=2, M=256, Q=128, N=72, K=72, Z=1, B=2, TWO=2),
     case("linear_to_ranks", "GPT-2 XL on two", gpu_only=True, R=2, M=1024, Q=512, N=1600, K=832, Z=13, B=48, TWO=2),
+    case(
+        "linear_to_ranks",
+        "the same in larger tiles",
+        gpu_only=True,
+        R=2,
+        M=1024,
+        Q=512,
+        N=1600,
+        K=832,
+        Z=9,
+        B=48,
+        TWO=2,
+    ),
     *(
         each
         for op in ("rms_linear_of_ranks", "rms_linear_gelu_of_ranks")

@@ -16,6 +16,7 @@ from ..config import GPTConfig
 from ..parameters.share import NOTHING, Share
 from ..parameters.spread import OPS, Spread
 from ..passes.layers import AttendHere
+from ..passes.recorder import Recorder
 from ..passes.workspace import Workspace
 from .gpt2 import GPT2
 from .shared_layers import SharedLayers
@@ -67,15 +68,22 @@ class SharedGPT2(SharedLayers, GPT2):
         last = self._config.n_layer - 1
         for layer in range(last + 1):
             w = self._layer_weights(layer)
-            self.launch(of, **spread.of(of), **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C / R)
+            rows = spread.of(of) if layer else {**spread.of(of), "sends": 0}  # all ranks have made all
+            self.launch(of, **rows, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C / R)
             attend(layer, work)  # work.attended (N, C / R)
             self.launch(to, **spread.of(to), x=work.attended, **w("attn.c_proj"))
+            self._send(spread)
             self.launch(of_gelu, **spread.of(of_gelu), **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C / R)
             if layer < last:
                 self.launch(to, **spread.of(to), x=work.hidden, **w("mlp.c_proj"))
+                self._send(spread)
         projection = self._layer_weights(last)("mlp.c_proj")
         self._add_up(replace(work, x=x), 1, work.hidden, projection, self._named("ln_f"))
         return True
+
+    def _send(self, spread: Spread) -> None:
+        if not isinstance(self._launch, Recorder):  # which runs nothing
+            spread.made()
 
     def _output_weight(self) -> DeviceBuffer:
         return self._own_tokens(self._weights[EMBEDDING])

@@ -1,8 +1,9 @@
 """Rows of the residual stream that are shared out to ranks, so that products hide what ranks send each other.
 
 Each of R ranks adds up a piece of the rows, N / R of them, and has a copy of all. `linear_to_ranks` adds a product to
-the own piece and stores it to all ranks, with the rows' sums of squares; what reads it begins with the own piece. So
-all norms within the layers have to be part of the products behind them: the model is folded (see fold.py).
+the own piece, and stores the rows' sums of squares to all ranks. What reads it begins with the own piece, and stores
+that to all ranks meanwhile; of many rows copy engines do, which takes nothing from the multiprocessors. So all norms
+within the layers have to be part of the products behind them: the model is folded (see fold.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from toolchain.runtime import DeviceBuffer, Launcher
 from ..config import GPTConfig
 
 OPS = ("linear_to_ranks", "rms_linear_of_ranks", "rms_linear_gelu_of_ranks")
-PART = 128  # columns of a part of the squares
+COPIED_ROWS = 2048  # of a pass, from which on copy engines send rows
+MANY_ROWS = 8192  # of a pass, from which on products of larger tiles are the fastest
+PARTS = {False: 128, True: 192}  # columns of a part of the squares, which a tile sums up; for many rows or not
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,32 @@ class Spread:
         if op == OPS[0]:
             return {"out": self.stream, "squares": self.squares, "arrived": self.arrived, **self.flags}
         waits = {name: self.flags[name] for name in ("ended", "state", "rank")}
-        return {"x": self.stream, "squares": self.squares, **waits}
+        return {"x": self.stream, "squares": self.squares, "sends": int(not self.copies), **waits}
+
+    @property
+    def copies(self) -> bool:
+        """Whether copy engines send rows, not the products that read them."""
+        return self.stream.shape[1] >= COPIED_ROWS
+
+    def made(self) -> None:
+        """Behind linear_to_ranks: begins to copy the own rows to the other ranks, and then how many there are."""
+        if not self.copies:
+            return
+        ranks, rows, _ = self.stream.shape
+        rank, ended = self.flags["rank"], self.flags["ended"]
+        assert isinstance(rank, int) and isinstance(ended, DeviceBuffer)
+        piece, copies = rows // ranks, list[tuple[DeviceBuffer, DeviceBuffer]]()
+        for what, dim, begin, end in ((self.stream, 0, rank * piece, (rank + 1) * piece), (ended, 0, rank, rank + 1)):
+            own, *others = (
+                what.select(0, r).slice(dim, begin, end) for r in (rank, *(r for r in range(ranks) if r != rank))
+            )
+            copies += [(other, own) for other in others]
+        self.stream.executor.copy_beside(copies)
 
 
-def parts(config: GPTConfig) -> int:
-    """Of the squares of a row."""
-    return cdiv(config.n_embd, PART)
+def parts(config: GPTConfig, rows: int) -> int:
+    """Of the squares of a row, in a pass of so many rows."""
+    return cdiv(config.n_embd, PARTS[rows >= MANY_ROWS])
 
 
 def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
@@ -47,7 +70,7 @@ def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dty
     if config.family != "gpt2" or rows % ranks or not launcher.executor.runs_ptx:
         return False
     width = config.n_embd
-    sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "Z": parts(config), "TWO": 2}
+    sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "Z": parts(config, rows), "TWO": 2}
     sizes["B"] = launcher.executor.sms  # of a channel
     of = {"K": width, "N": 3 * width // ranks // 8 * 8}
     to = {"K": width // ranks // 8 * 8, "N": width}

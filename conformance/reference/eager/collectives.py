@@ -79,19 +79,23 @@ def linear_to_ranks(
     count = len(out)
     pieces = [rows[s * len(rows) // count : (s + 1) * len(rows) // count] for s, rows in enumerate(out)]
     total = f32(np.concatenate(pieces)) + f32(bias) + _in_order(np.stack(parts))
-    del rank
-    return rounded(total, dtype), f32(float64.parts_of_squares(total, squares.shape[1]))
+    return (
+        float64.own_piece(rounded(total, dtype), out[rank], rank, count),
+        f32(float64.parts_of_squares(total, squares.shape[1])),
+    )
 
 
 def rms_linear_of_ranks(
-    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, *, dtype: str
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, sends: int, *, dtype: str
 ) -> Array:
+    del sends
     return rms_linear(x[rank], squares[rank], weight[rank], bias[rank], eps, dtype=dtype)
 
 
 def rms_linear_gelu_of_ranks(
-    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, *, dtype: str
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, sends: int, *, dtype: str
 ) -> Array:
+    del sends
     return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps, dtype=dtype)
 
 

@@ -66,20 +66,32 @@ def matmul_reduce_scatter(x: Array, weight: Array, rank: int) -> F64:
 def linear_to_ranks(
     x: Array, weight: Array, bias: Array, out: Array, squares: Array, rank: int
 ) -> tuple[F64, F64]:  # fmt: skip
-    """x (ranks, M, K) and weight (ranks, K, N): those of each rank. out (R, M, N): before, of which each rank's own
-    piece of the rows counts."""
-    del rank
+    """x (ranks, M, K) and weight (ranks, K, N): those of each rank. out (R, M, N): before, of which each rank adds to
+    its own piece of the rows; the others stay as they are."""
     pieces = [rows[s * len(rows) // len(out) : (s + 1) * len(rows) // len(out)] for s, rows in enumerate(out)]
     total = f64(np.concatenate(pieces)) + f64(bias) + (f64(x) @ f64(weight)).sum(axis=0)
-    return total, parts_of_squares(total, squares.shape[1])
+    return own_piece(total, out[rank], rank, len(out)), parts_of_squares(total, squares.shape[1])
 
 
-def rms_linear_of_ranks(x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int) -> F64:
-    """x (R, M, K) and squares (R, Z, M) in each rank's memory; weight (ranks, K, N) and bias (ranks, N) of each."""
+def own_piece(total: Array, before: Array, rank: int, ranks: int) -> Array:
+    """The rows of one of the pieces are new, all others as before."""
+    piece = np.arange(len(total)) * ranks // len(total)
+    return np.where((piece == rank)[:, None], total, before.astype(total.dtype))
+
+
+def rms_linear_of_ranks(
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, sends: int
+) -> F64:  # fmt: skip
+    """x (R, M, K) and squares (R, Z, M) in each rank's memory; weight (ranks, K, N) and bias (ranks, N) of each. All
+    have the same x, so that it is no matter if they send it."""
+    del sends
     return rms_linear(x[rank], squares[rank], weight[rank], bias[rank], eps)
 
 
-def rms_linear_gelu_of_ranks(x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int) -> F64:
+def rms_linear_gelu_of_ranks(
+    x: Array, squares: Array, weight: Array, bias: Array, eps: float, rank: int, sends: int
+) -> F64:  # fmt: skip
+    del sends
     return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps)
 
 

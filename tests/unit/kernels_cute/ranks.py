@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels_cute.all_gather import ALL_GATHERED
 from kernels_cute.gather import GATHERED
 from kernels_cute.linear_sm90 import linear
 from kernels_cute.scatter import SCATTERED
@@ -21,10 +22,11 @@ from toolchain.cute.executor.launches.ranks import run_ranks
 Array = NDArray[Any]
 EPS = 1e-5
 SMALL = Tiles(64, 64, 64, 2)
+KNOWN = {**SCATTERED, **GATHERED, **ALL_GATHERED}
 
 
 def made(op: str, tiles: Tiles = SMALL) -> cute.Kernel:
-    return linear("bf16", tiles, op, *{**SCATTERED, **GATHERED}[op])
+    return linear("bf16", tiles, op, *KNOWN[op])
 
 
 def bf16(array: Array) -> Array:
@@ -36,7 +38,7 @@ def f64(array: Array) -> Array:
 
 
 def _maps(op: str, tiles: Tiles, arrays: dict[str, Array]) -> list[TensorMap]:
-    epilogue, scheme = {**SCATTERED, **GATHERED}[op]
+    epilogue, scheme = KNOWN[op]
     return [TensorMap(arrays[said.array], said.box, said.swizzle) for said in scheme.maps(tiles, epilogue)]
 
 
@@ -121,18 +123,30 @@ class Model:
         )  # fmt: skip
 
     def run(self, to: cute.Kernel, of: cute.Kernel, turns: int = 2) -> None:
-        c, sent, read = self.channel, list[list[Any]](), list[list[Any]]()
+        c, sent = self.channel, list[list[Any]]()
         for rank in range(len(self.x)):
             arrays = {"x": self.x[rank], "weight": self.weight[rank], "out": self.stream, "arrived": self.arrived}
             maps = _maps("linear_to_ranks", self.tiles, arrays)
             given = [self.x[rank], self.weight[rank], self.bias, self.stream, self.squares, self.arrived]
             sent.append([*given, c.flags, c.ended, c.state[rank], rank, *maps])
+        self._launch([(to, sent), (of, self._reading(sends=1))] * turns)
+
+    def read(self, of: cute.Kernel) -> None:
+        """The second product again, of rows that are not new."""
+        self._launch([(of, self._reading(sends=0))])
+
+    def _reading(self, sends: int) -> list[list[Any]]:
+        c, made = self.channel, list[list[Any]]()
+        for rank in range(len(self.x)):
             arrays = {"x": self.stream, "weight": self.weight2[rank], "out": self.out[rank]}
             given = [self.stream, self.squares, self.weight2[rank], self.bias2[rank], self.out[rank]]
             maps = _maps("rms_linear_of_ranks", self.tiles, arrays)
-            read.append([*given, c.ended, c.state[rank], EPS, rank, *maps])
-        shared = [self.stream, self.squares, self.arrived, c.flags, c.ended]
-        run_ranks([(to, sent), (of, read)] * turns, (c.flags.shape[2], 1, 1), shared)
+            made.append([*given, c.ended, c.state[rank], EPS, rank, sends, *maps])
+        return made
+
+    def _launch(self, steps: Sequence[tuple[cute.Kernel, list[list[Any]]]]) -> None:
+        shared = [self.stream, self.squares, self.arrived, self.channel.flags, self.channel.ended]
+        run_ranks(steps, (self.channel.flags.shape[2], 1, 1), shared)
 
     def wanted(self, start: Array, turns: int = 2) -> Array:
         """The residual stream (M, N)."""
@@ -142,3 +156,33 @@ class Model:
     def normed(self, stream: Array, rank: int) -> Array:
         root = np.sqrt((stream * stream).mean(axis=1, keepdims=True) + EPS)
         return stream @ f64(self.weight2[rank]) / root + f64(self.bias2[rank])
+
+
+@dataclass
+class Multiplied:
+    """all_gather_matmul of R ranks, in two launches whose rows differ."""
+
+    x: Sequence[Array]
+    weight: Sequence[Array]
+    out: Sequence[Array]
+    gathered: Array
+    counts: Array
+    turns: Sequence[Array]
+
+    @classmethod
+    def of(cls, ranks: int, m: int, n: int, k: int, blocks: int) -> Multiplied:
+        rng = np.random.default_rng(0)
+        x = [bf16(rng.standard_normal((m, k))) for _ in range(ranks)]
+        weight = [bf16(rng.standard_normal((k, n))) for _ in range(ranks)]
+        out = [bf16(np.full((ranks, m, n), np.nan)) for _ in range(ranks)]
+        gathered = bf16(np.full((ranks, ranks, m, k), np.nan))
+        turns = [np.zeros((blocks, 2), np.int32) for _ in range(ranks)]
+        return cls(x, weight, out, gathered, np.zeros((ranks, ranks), np.int32), turns)
+
+    def run(self, kernel: cute.Kernel, tiles: Tiles = SMALL, launches: int = 2) -> None:
+        args = list[list[Any]]()
+        for rank, (x, weight, out) in enumerate(zip(self.x, self.weight, self.out, strict=True)):
+            arrays = {"x": x, "weight": weight, "out": out, "gathered": self.gathered}
+            maps = _maps("all_gather_matmul", tiles, arrays)
+            args.append([*arrays.values(), self.counts, self.turns[rank], rank, *maps])
+        run_ranks([(kernel, args)] * launches, (len(self.turns[0]), 1, 1), [self.gathered, self.counts])

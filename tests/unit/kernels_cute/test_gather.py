@@ -12,7 +12,7 @@ from kernels_cute.tiles_sm90 import Tiles
 from tests.unit.kernels_cute.ranks import Model, f64, made
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
-from toolchain.cute.executor import MissingFence, Race
+from toolchain.cute.executor import Deadlock, Finding, MissingFence, MissingWait, Race
 
 ARCH = "cute_nvgpu.arch."
 
@@ -42,7 +42,7 @@ def test_rows_that_are_not_waited_for(to: cute.Kernel, monkeypatch: pytest.Monke
         """It does not wait."""
 
     monkeypatch.setattr(Waits, "wait", at_once)
-    with pytest.raises(Race, match="an earlier launch"):
+    with pytest.raises(Race, match=r"tma_store at kernels_cute/gather"):
         Model.of(2, 64, 72, 72, 1).run(to, made("rms_linear_of_ranks"))
 
 
@@ -54,3 +54,29 @@ def test_tma_reads_them_behind_a_fence(to: cute.Kernel, of: cute.Kernel) -> None
 def test_a_launch_says_that_it_has_ended(to: cute.Kernel, of: cute.Kernel) -> None:
     with pytest.raises(Race):
         Model.of(2, 64, 72, 72, 1).run(without(to, ARCH + "flag.add", -1), of)
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "wanted"),
+    [
+        ("flag.add", 0, (Deadlock,)),  # the rows are stored
+        ("copy.bulk_wait_group_all", 0, (Race, MissingWait)),  # before that is told
+        ("copy.bulk_wait_group", 0, (Race, MissingWait)),  # a buffer is loaded anew
+        ("mbarrier.wait", 1, (Race, MissingWait)),  # a piece has come before it is sent
+    ],
+)
+def test_a_missing_operation_is_named(
+    to: cute.Kernel, of: cute.Kernel, name: str, which: int, wanted: tuple[type[Finding]]
+) -> None:
+    with pytest.raises(wanted):
+        Model.of(2, 64, 200, 72, 1).run(to, without(of, ARCH + name, which))
+
+
+def test_rows_that_are_not_new_are_not_sent(to: cute.Kernel, of: cute.Kernel) -> None:
+    """Nobody waits for them either."""
+    given = Model.of(2, 64, 72, 72, 2)
+    given.run(to, of, turns=1)
+    ended, copy = given.channel.ended.copy(), given.stream.copy()
+    given.read(of)
+    assert (given.channel.ended == ended).all() and ended[0, 1] == 2 * 64
+    assert (given.stream.view(np.uint16) == copy.view(np.uint16)).all()

@@ -61,7 +61,7 @@ def sent_where(calls: list[tuple[str, dict[str, Any]]]) -> bool:
     embedded, last = calls[0][1], calls[-1][1]
     sent = next(args for op, args in calls if op == OPS[0])
     assert sent["out"].shape == (2, ROWS, 192) and sent["arrived"].shape == (2, 2, ROWS // 2, 192)
-    assert sent["squares"].shape == (2, parts(CONFIG), ROWS) and sent["ended"].shape == (2, 2)
+    assert sent["squares"].shape == (2, parts(CONFIG, ROWS), ROWS) and sent["ended"].shape == (2, 2)
     assert sent["bias"] == "h.0.attn.c_proj.bias"  # the whole one, which each rank adds to its own rows
     assert last["x"].pointer == embedded["out"].pointer and sent["rank"] == 1
     return sent["out"].select(0, 1).pointer == embedded["out"].pointer
@@ -106,3 +106,26 @@ def test_more_rows_take_new_memory_and_fewer_a_part_of_it(rows: int) -> None:
     assert more.stream.shape == (2, rows, 192)
     assert (first.stream.pointer == more.stream.pointer) == (rows == ROWS)
     assert again.stream.pointer == more.stream.pointer and again.arrived.shape == (2, 2, ROWS // 2, 192)
+
+
+def test_copies_give_the_own_rows_and_their_count_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few rows the products send them."""
+    with open_peers(["cpu", "cpu"]) as peers:
+        room = Room(peers, peers.channel, CONFIG, "bf16", lambda rows: True)  # noqa: ARG005
+        room.spreading = True
+        spread = room.share(1).spread(ROWS)
+        assert spread is not None
+        ended = spread.flags["ended"]
+        assert isinstance(ended, DeviceBuffer)
+        for rank in range(2):
+            spread.stream.select(0, rank).fill(rank + 1)
+            ended.select(0, rank).fill(rank + 1)
+        spread.made()
+        assert spread.of(OPS[1])["sends"] == 1 and (spread.stream.select(0, 0).numpy() == 1).all()
+        monkeypatch.setattr("gpt.parameters.spread.COPIED_ROWS", ROWS)
+        assert spread.of(OPS[1])["sends"] == 0
+        spread.made()
+        rows = spread.stream.select(0, 0).numpy()
+        assert (rows[: ROWS // 2] == 1).all() and (rows[ROWS // 2 :] == 2).all()
+        assert (spread.stream.select(0, 1).numpy() == 2).all()
+        assert ended.select(0, 0).numpy().tolist() == [1, 2] and ended.select(0, 1).numpy().tolist() == [2, 2]
