@@ -12,7 +12,7 @@ from conformance.cases import CASES
 from conformance.cell import CPU, Cell
 from conformance.result import Results
 from gpt.conformance.models import SUITES
-from toolchain.contract.entry import DTYPES
+from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
 from toolchain.errors import UsageError

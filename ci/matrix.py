@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.contract.entry import DTYPES
+from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
 from toolchain.errors import UsageError

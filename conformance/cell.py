@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolchain.contract.entry import cell_name
+from toolchain.contract.op import cell_name
 from toolchain.runtime import Executor
 
 from .result import CellResult

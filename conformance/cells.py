@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolchain.bundles.bundle import Bundle
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.contract.sources import registered
 
 

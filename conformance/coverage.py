@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from toolchain.bundles.bundle import Bundle
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference.float64 import LARGEST, LARGEST_I8, LEAST
-from toolchain.contract.entry import CHANNEL, WORK, ops
+from toolchain.contract.op import CHANNEL, WORK, ops
 
 from .cases import Case
 from .cases.scaled import SCALED, SCALED_F8, SCALED_I8

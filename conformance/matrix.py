@@ -15,7 +15,7 @@ import numpy as np
 from toolchain import knobs
 from toolchain.bundles.bundle import Bundle
 from toolchain.command import Terminated
-from toolchain.contract.entry import DTYPES, ops
+from toolchain.contract.op import DTYPES, ops
 from toolchain.errors import UsageError
 from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor

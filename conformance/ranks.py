@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.contract.entry import CHANNEL, ops
+from toolchain.contract.op import CHANNEL, ops
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.cpu import CpuExecutor

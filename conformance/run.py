@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Bundle, BundleEntry
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.contract.targets import targets
 from toolchain.errors import BundleError, ConformanceError, LaunchError, NoRoom, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher

@@ -11,7 +11,9 @@ import math
 from collections.abc import Container, Hashable, Mapping, Sequence
 
 from toolchain.bundles.bundle import Bundle
-from toolchain.contract.entry import EntrySpec, cdiv, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ops
 from toolchain.contract.targets import targets
 from toolchain.errors import TilestackError
 from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher

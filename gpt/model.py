@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 from toolchain.contract.policy import Policy
 from toolchain.errors import ConformanceError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher

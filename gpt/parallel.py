@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers

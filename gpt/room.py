@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from toolchain.contract.entry import cdiv, ops
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ops
 from toolchain.runtime import DeviceBuffer
 from toolchain.runtime.peers import Peers
 from toolchain.runtime.peers.channel import Channel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 

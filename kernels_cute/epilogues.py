@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolchain.contract.entry import Param, ops
+from toolchain.contract.op import Param, ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.atoms.tiled import TiledCopy, TiledMma
 from toolchain.cute.dsl import arch

@@ -15,7 +15,8 @@ from typing import Any
 from toolchain.compiling.fingerprint import fingerprint
 from toolchain.contract.artifact import Artifact, tile_ir
 from toolchain.contract.entries import entries_of
-from toolchain.contract.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param
+from toolchain.contract.entry import ALIGNMENT, EntrySpec
+from toolchain.contract.op import ITEMSIZE, Param
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
 

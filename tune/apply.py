@@ -18,7 +18,8 @@ from typing import Any
 from toolchain import knobs
 from toolchain.compiling.tuned import code_hash
 from toolchain.contract.entries import BELOW, MEASURED, PREDICTED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
-from toolchain.contract.entry import DTYPES, EntrySpec
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import DTYPES
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 

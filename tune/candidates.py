@@ -17,7 +17,8 @@ from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import Usage, inspect_all
 from toolchain.compiling.pipeline import Outcome, Progress, compile_entries, silent, tools_used
 from toolchain.contract.entries import TunedRow, tuned_symbols
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import Target
 from toolchain.errors import TilestackError, ToolchainError

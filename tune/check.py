@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from conformance.cases import Case
 from conformance.inputs import DECODING, GROUPED_DECODING, IN_OUT, Inputs, make_inputs
 from conformance.run import fused_qkv, references, verdict
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer, Executor
 from toolchain.runtime.layout import dtype_name

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 
 from .devices import Device
 

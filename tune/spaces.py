@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from toolchain.contract.entry import DTYPES, evaluate, expression_names, ops
+from toolchain.contract.expressions import evaluate, expression_names
+from toolchain.contract.op import DTYPES, ops
 from toolchain.errors import UsageError
 from toolchain.tables import check_keys, flag, integers, is_integer, read_table, table_of, tables, text, texts
 

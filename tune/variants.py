@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from toolchain.contract.entries import specs_of
-from toolchain.contract.entry import ITEMSIZE as BYTES
-from toolchain.contract.entry import EntrySpec, evaluate
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.expressions import evaluate
+from toolchain.contract.op import ITEMSIZE as BYTES
+from toolchain.contract.rows import specs_of
 from toolchain.errors import UsageError
 
 from .spaces import ITEMSIZE, Dims, ShapeClass, Space

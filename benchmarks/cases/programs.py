@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 

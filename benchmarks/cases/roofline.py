@@ -12,7 +12,7 @@ from typing import Literal
 
 from gpt.config import GPTConfig
 from gpt.parameters.weights import shapes
-from toolchain.contract.entry import ITEMSIZE, ops
+from toolchain.contract.op import ITEMSIZE, ops
 
 Bound = Literal["memory", "compute"]
 LAYERS = ("h.", "layers.")  # how the names of a layer's weights begin

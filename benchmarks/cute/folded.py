@@ -17,7 +17,8 @@ from typing import Any
 from conformance.compare import benchmark_bound
 from gpt.passes.squares import part_width
 from toolchain.bundles.bundle import Bundle, BundleEntry
-from toolchain.contract.entry import cdiv, ops
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ops
 
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch

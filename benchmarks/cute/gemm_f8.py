@@ -24,7 +24,7 @@ from conformance.inputs import Inputs, make_inputs
 from conformance.reference.float64 import LARGEST
 from conformance.run import Expected, references
 from toolchain.bundles.bundle import Bundle
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError
 
 from ..cases.cases import OpCase

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.reference.float64 import LARGEST
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import UsageError
 
 from ..cases.cases import OpCase

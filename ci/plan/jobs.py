@@ -13,7 +13,8 @@ from conformance.cell import CPU
 from conformance.cells import borrows_from
 from gpt.conformance.models import SUITES
 from toolchain.contract.entries import entries_of
-from toolchain.contract.entry import EntrySpec, cell_name
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import cell_name
 from toolchain.errors import UsageError
 from toolchain.pinned.pins import pins
 

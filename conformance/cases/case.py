@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 
 ELEMENTS = "loaded element by element"  # why
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.contract.entry import ITEMSIZE, cdiv
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ITEMSIZE
 from toolchain.errors import UsageError
 
 from ..graphs import ready

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 
 PAGE = 64  # positions; a multiple of attention's tiles of keys
 PIECE = 16  # rows of a prompt that are attended to together, so many as attention's tiles have queries

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from ..config import GPTConfig

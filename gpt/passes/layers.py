@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.runtime import DeviceBuffer
 
 from .kv_cache import Cached, CachedF8

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolchain.contract.entry import ITEMSIZE, cdiv
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ITEMSIZE
 from toolchain.contract.policy import Fold, Policy
 
 from ..config import GPTConfig

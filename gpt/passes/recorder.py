@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.runtime import Allocation, DeviceBuffer, Executor
 
 from .arena import ALIGNMENT, Arena, Span, plan

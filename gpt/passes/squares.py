@@ -6,7 +6,8 @@ own columns: one part. So the width of the parts decides which tile size the pro
 
 from __future__ import annotations
 
-from toolchain.contract.entry import ITEMSIZE, cdiv
+from toolchain.contract.expressions import cdiv
+from toolchain.contract.op import ITEMSIZE
 from toolchain.contract.policy import SQUARES, Fold, Policy, rounds
 from toolchain.errors import UsageError
 

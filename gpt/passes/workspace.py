@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolchain.contract.entry import ITEMSIZE
+from toolchain.contract.op import ITEMSIZE
 from toolchain.runtime import Allocation, DeviceBuffer, Executor
 
 from ..config import GPTConfig

@@ -29,7 +29,7 @@ from typing import Any
 from xdsl.dialects.builtin import i32
 
 from toolchain.contract.artifact import TensorMap
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 

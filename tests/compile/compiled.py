@@ -16,7 +16,8 @@ from conformance.cases.weights_8bits import WEIGHT_8BITS
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline, stages
 from toolchain.compiling.cubin import inspect_all
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.targets import select
 from toolchain.knobs import cache_dir
 from toolchain.pinned.tools import tool

@@ -21,7 +21,7 @@ from gpt.sampling import Sampling
 from gpt.text import Request, Writer
 from gpt.tokens import chat
 from gpt.tokens.tokenizer import Tokenizer, decode, load_tokenizer
-from toolchain.contract.entry import DTYPES
+from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import registered
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor

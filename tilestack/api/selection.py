@@ -19,7 +19,8 @@ from gpt.model import GPT
 from gpt.parallel import AnyGPT
 from gpt.parameters.weights import Weights
 from toolchain.contract.entries import committed
-from toolchain.contract.entry import DTYPES, EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import DTYPES, ops
 from toolchain.contract.sources import best_of, load_source, packages
 from toolchain.contract.targets import Target
 from toolchain.errors import BundleError, LaunchError

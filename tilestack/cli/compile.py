@@ -14,7 +14,8 @@ from toolchain import knobs
 from toolchain.bundles import bundle
 from toolchain.caching.cache import Cache
 from toolchain.compiling.progress import progress_bar
-from toolchain.contract.entry import DTYPES, EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import DTYPES, ops
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import BundleError, SourceError, TilestackError, ToolchainError, UsageError
 

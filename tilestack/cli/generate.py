@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolchain import knobs
 from toolchain.command import Terminated
-from toolchain.contract.entry import DTYPES
+from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import registered
 from toolchain.errors import TilestackError, UsageError
 

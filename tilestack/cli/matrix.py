@@ -95,7 +95,7 @@ def _add_names(made: argparse.ArgumentParser) -> None:
 
 def list_(args: argparse.Namespace) -> int:
     from conformance.expression import Expression
-    from toolchain.contract.entry import DTYPES, ops
+    from toolchain.contract.op import DTYPES, ops
     from toolchain.contract.sources import load_source
     from toolchain.contract.targets import targets
 

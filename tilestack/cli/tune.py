@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from toolchain import knobs
 from toolchain.compiling import tuned
 from toolchain.contract.entries import Tables, TunedRow, committed
-from toolchain.contract.entry import DTYPES, EntrySpec
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import registered
 from toolchain.errors import UsageError
 from tune.command import add_measuring

@@ -24,8 +24,9 @@ from typing import Any, cast
 
 from ..contract.artifact import SUFFIXES, Artifact, Form
 from ..contract.entries import DEFAULT, committed
-from ..contract.entry import EntrySpec, ops
+from ..contract.entry import EntrySpec
 from ..contract.fastest import Pick, picked
+from ..contract.op import ops
 from ..contract.policy import Policy
 from ..errors import BundleError, LaunchError, NotInterpretable, UsageError
 from ..files import check_makable, folder_beside

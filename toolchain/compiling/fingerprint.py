@@ -14,7 +14,8 @@ from ..contract.entry import EntrySpec
 TOOLCHAIN = Path(__file__).parent.parent
 # What makes an entry of a row and bytecode of an entry. The interpreter has no part in it.
 COMPILER = (
-    "contract/ops.toml", "contract/entries.py", "contract/entry.py", "compiling/fingerprint.py",
+    "contract/ops.toml", "contract/op.py", "contract/rows.py", "contract/entries.py", "contract/entry.py",
+    "contract/expressions.py", "compiling/fingerprint.py",
     "tileir/block_zero.py", "tileir/location.py", "tileir/numbers.py", "tileir/source.py", "tileir/specialize.py",
     "tileir/bytecode", "tileir/compose", "tileir/dialect", "tileir/passes", "tileir/text",
 )  # fmt: skip

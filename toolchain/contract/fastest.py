@@ -13,7 +13,8 @@ from typing import Any
 
 from ..errors import UsageError
 from ..tables import Check, check_keys, is_number, is_table, table_of, tables, text, texts
-from .entry import DTYPES, evaluate, expression_names, ops
+from .expressions import evaluate, expression_names
+from .op import DTYPES, ops
 
 _times = table_of(
     lambda by_source: isinstance(by_source, dict) and all(map(is_number, by_source.values())),

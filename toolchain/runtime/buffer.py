@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ..contract.entry import ALIGNMENT, ITEMSIZE
+from ..contract.entry import ALIGNMENT
+from ..contract.op import ITEMSIZE
 from ..errors import UsageError
 from . import dlpack
 from .layout import NUMPY, Layout, contiguous_strides, layout

@@ -17,7 +17,7 @@ from .tensor_maps import TensorMaps, descriptors
 
 if TYPE_CHECKING:
     from ..bundles.bundle import BundleEntry
-    from ..contract.entry import Param
+    from ..contract.op import Param
 
 
 class Stream(Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..contract.entry import ITEMSIZE
+from ..contract.op import ITEMSIZE
 from ..errors import UsageError
 from .layout import NUMPY, contiguous_strides, dtype_name
 

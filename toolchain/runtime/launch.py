@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contract.entry import DTYPES, Param, ops
+from ..contract.op import DTYPES, Param, ops
 from ..contract.policy import Policy
 from ..contract.sources import best_of
 from ..errors import BundleError, LaunchError, UsageError

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from ..contract.entry import ALIGNMENT, ITEMSIZE
+from ..contract.entry import ALIGNMENT
+from ..contract.op import ITEMSIZE
 from ..errors import UsageError
 
 NUMPY: dict[str, np.dtype[Any]] = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..contract.artifact import TensorMap
-from ..contract.entry import Param
+from ..contract.op import Param
 from ..contract.tma import ALIGNED, BYTES, TMADescriptor
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer

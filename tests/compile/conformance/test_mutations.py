@@ -28,7 +28,8 @@ from kernels_mlir import SOURCE
 from tests.compile.conformance.mutations import FAMILIES, MUTATIONS, UNTESTED, Mutation
 from toolchain.bundles import bundle
 from toolchain.contract.artifact import tile_ir
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, SourceError
 from toolchain.runtime import Executor, Launcher, open_executor

@@ -18,7 +18,8 @@ import kernels_mlir
 import kernels_py
 from tests.compile import compiled
 from toolchain.compiling import pipeline
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import BytecodeError, SourceError

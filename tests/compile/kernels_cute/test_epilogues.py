@@ -8,7 +8,7 @@ import pytest
 
 from kernels_cute import linear, linear_sm90
 from kernels_cute.epilogues import EPILOGUES, parameters
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute.dsl import Kernel
 
 ARCHES = ("sm_80", "sm_90a")

@@ -14,7 +14,8 @@ from kernels_cute.rms import RMS
 from kernels_cute.scaled import SCALED
 from kernels_cute.scatter import SCATTERED
 from toolchain.contract.artifact import TensorMap
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.errors import SourceError
 
 SPECS = {spec.symbol: spec for spec in SOURCE.entries()}

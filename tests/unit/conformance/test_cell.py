@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from conformance.cell import CPU, Cell
-from toolchain.contract.entry import EntrySpec, cell_name
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import cell_name
 from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 

@@ -18,7 +18,7 @@ from conformance.compare import (
     unit_roundoff,
 )
 from conformance.reference.float64 import LEAST
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError, UsageError
 
 REFERENCE = np.array([[1.0, -2.0], [0.5, 4.0]])

@@ -7,7 +7,8 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.inputs import make_inputs
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.gpu_only], ids=lambda c: f"{c.op} {c.shape}")

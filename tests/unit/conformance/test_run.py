@@ -18,7 +18,8 @@ from conformance.run import attempt, check_op, launchers, references, run_ops, u
 from conformance.smallest import layouts
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.targets import targets
 from toolchain.errors import NoRoom
 from toolchain.runtime import CpuExecutor, DeviceBuffer, Launcher

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolchain.contract import entries, entry
+from toolchain.contract import entries, entry, op
 from toolchain.contract.targets import BYTECODE
 from toolchain.knobs import ROOT
 from toolchain.tileir.bytecode.writer import parse_version
@@ -26,11 +26,11 @@ SIGNATURE, GROUP = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 @pytest.fixture(autouse=True)
 def relu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[None]:
     """The page's op beside the others."""
-    (tmp_path / "ops.toml").write_text(entry.OPS.read_text() + "\n" + SIGNATURE)
-    monkeypatch.setattr(entry, "OPS", tmp_path / "ops.toml")
-    entry.ops.cache_clear()
+    (tmp_path / "ops.toml").write_text(op.OPS.read_text() + "\n" + SIGNATURE)
+    monkeypatch.setattr(op, "OPS", tmp_path / "ops.toml")
+    op.ops.cache_clear()
     yield
-    entry.ops.cache_clear()
+    op.ops.cache_clear()
 
 
 def test_its_entries_are_read(tmp_path: Path) -> None:

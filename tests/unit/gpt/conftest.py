@@ -15,7 +15,7 @@ from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
 from gpt.parameters.weights import Weights, random_weights
 from toolchain.contract.entries import committed
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.contract.policy import Policy
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts

@@ -14,7 +14,7 @@ from conformance.reference import eager, float64
 from conformance.run import verdict
 from kernels_cute.cache_f8 import Tiles, spans, unsplit
 from tests.unit.toolchain.cute.executor.mutate import without
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.errors import ConformanceError, UsageError

@@ -11,7 +11,7 @@ import pytest
 from conformance.reference import float64
 from kernels_cute.epilogues import EPILOGUES
 from kernels_cute.linear import Tiles, linear
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute.executor import run
 
 BF16: Any = ml_dtypes.bfloat16

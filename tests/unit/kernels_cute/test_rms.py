@@ -16,7 +16,7 @@ from kernels_cute.epilogues import Epilogue, Operands, Place, Values, add_bias, 
 from kernels_cute.linear_sm90 import linear, maps
 from kernels_cute.rms import RMS
 from kernels_cute.tiles_sm90 import Tiles
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import TensorMap, run
 from toolchain.errors import ConformanceError

@@ -14,7 +14,7 @@ from conformance.reference import eager, float64
 from kernels_cute.epilogues import Epilogue, Operands, Place, Values, add_bias
 from kernels_cute.linear_sm90 import Tiles, linear, maps
 from kernels_cute.scaled import SCALED
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.cute.executor import TensorMap, run
 from toolchain.errors import ConformanceError, UsageError
 

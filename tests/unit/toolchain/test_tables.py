@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance import compare
-from toolchain.contract import entry, targets
+from toolchain.contract import op, targets
 from toolchain.contract.entries import load_table
 from toolchain.errors import UsageError
 from toolchain.knobs import ENTRIES
@@ -17,8 +17,8 @@ from toolchain.tables import place, read_table
 
 
 def ops(path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(entry, "OPS", path)
-    return entry.ops.__wrapped__()
+    monkeypatch.setattr(op, "OPS", path)
+    return op.ops.__wrapped__()
 
 
 def known_targets(path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -36,7 +36,7 @@ def entries(path: Path, _: pytest.MonkeyPatch) -> Any:
 
 
 READERS: dict[Path, Callable[[Path, pytest.MonkeyPatch], Any]] = {
-    entry.OPS: ops,
+    op.OPS: ops,
     targets.TARGETS: known_targets,
     compare.TOLERANCES: tolerances,
     ENTRIES / "sm_90.toml": entries,

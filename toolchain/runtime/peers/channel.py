@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...contract.entry import OpSpec
+from ...contract.op import OpSpec
 from ...errors import DeviceError
 from ..buffer import DeviceBuffer
 from ..cuda import CudaExecutor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...contract.entry import CHANNEL
+from ...contract.op import CHANNEL
 from ...errors import LaunchError
 from ..buffer import DeviceBuffer
 from ..cpu import CpuExecutor, Step, interpreted

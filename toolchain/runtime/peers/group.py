@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from ...contract.entry import ops
+from ...contract.op import ops
 from ...errors import DeviceError, NoGPU, UsageError
 from ..buffer import DeviceBuffer
 from ..cuda import CudaExecutor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...contract.entry import CHANNEL
+from ...contract.op import CHANNEL
 from ...errors import NoGPU, UsageError
 from ..buffer import DeviceBuffer
 from ..cpu import CpuExecutor, Step

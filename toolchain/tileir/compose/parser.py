@@ -29,7 +29,7 @@ from difflib import get_close_matches
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from toolchain.contract.entry import OpSpec, ops
+from toolchain.contract.op import OpSpec, ops
 from toolchain.errors import SourceError
 
 from .. import location

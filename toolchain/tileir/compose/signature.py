@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from toolchain.contract.entry import OpSpec, Param
+from toolchain.contract.op import OpSpec, Param
 
 from .. import location
 from ..dialect import attrs

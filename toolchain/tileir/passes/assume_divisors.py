@@ -5,7 +5,8 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from toolchain.contract.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+from toolchain.contract.entry import ALIGNMENT, EntrySpec
+from toolchain.contract.op import ITEMSIZE
 from toolchain.errors import SourceError
 
 from .. import location

@@ -19,7 +19,7 @@ from benchmarks.cases.cases import (
 )
 from benchmarks.cases.options import Options
 from gpt.config import LLAMAS
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 
 
 def test_names_are_unique_and_groups_known() -> None:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.cases.cases import OPS, OpCase
 from benchmarks.cases.programs import Launch, Program, fastest, programs
 from toolchain.contract.entries import DEFAULT, committed
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
 

@@ -13,7 +13,7 @@ import pytest
 from ci.report import Run, load
 from conformance.origin import Origin
 from conformance.result import CellResult, Results
-from toolchain.contract.entry import cell_name
+from toolchain.contract.op import cell_name
 from toolchain.runtime.executor import Loaded
 
 MakeRow = Callable[..., CellResult]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from conformance.origin import Origin
 from conformance.result import CellResult, Results
-from toolchain.contract.entry import cell_name
+from toolchain.contract.op import cell_name
 from toolchain.runtime.executor import Loaded
 
 NIGHTS = 10

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.cases import CASES
 from toolchain.contract.entries import entries_of
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 
 
 def test_every_op_has_a_case_the_cpu_runs() -> None:

@@ -11,7 +11,7 @@ from conformance import cases
 from conformance.cases import Case
 from conformance.reference import eager, float64
 from conformance.reference.float64 import arrays
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 
 
 def test_an_ops_references_and_its_cases_are_in_modules_of_one_name() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from cute_runtime.export.expression import to_cpp
 from toolchain.contract.entries import entries_of
-from toolchain.contract.entry import evaluate, expression_names
+from toolchain.contract.expressions import evaluate, expression_names
 from toolchain.errors import UsageError
 
 

@@ -11,7 +11,8 @@ import pytest
 from cute_runtime.export.header import TYPES, Export, choose
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import TensorMap, ptx, tile_ir
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.policy import TileCost
 from toolchain.errors import BundleError, LaunchError, UsageError
 

@@ -5,7 +5,7 @@ import pytest
 from gpt.passes import squares
 from gpt.passes.squares import dealt, is_folded
 from toolchain.contract.entries import DEFAULT, committed, entries_of
-from toolchain.contract.entry import cdiv
+from toolchain.contract.expressions import cdiv
 from toolchain.contract.fastest import picked
 from toolchain.contract.policy import rounds
 from toolchain.errors import UsageError

@@ -16,7 +16,8 @@ from kernels_cute.decode.plan import Step
 from kernels_cute.entries import TracedKernel, made
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.contract.artifact import TENSOR_MAPS, Form
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.cute.executor import MissingWait, Race
 from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import UsageError

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.result import Results
 from tilestack.__main__ import main
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 
 from ..conftest import Run
 

@@ -16,7 +16,8 @@ from toolchain.caching.counts import Counts
 from toolchain.caching.shared import Shared, new_keys
 from toolchain.compiling import pipeline, stages
 from toolchain.compiling.pipeline import compile_entries
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE, targets
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError

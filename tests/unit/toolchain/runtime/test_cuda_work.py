@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.buffer import Allocation
 from toolchain.runtime.cpu import CpuExecutor

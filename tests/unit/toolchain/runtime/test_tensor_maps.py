@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolchain.contract.artifact import TensorMap
-from toolchain.contract.entry import ops
+from toolchain.contract.op import ops
 from toolchain.contract.tma import ALIGNED, BYTES, TMADescriptor
 from toolchain.errors import LaunchError
 from toolchain.runtime import tensor_maps as module
