@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kernels_cute import SOURCE
+from kernels_cute.all_gather import ALL_GATHERED
 from kernels_cute.entries import KERNELS
 from kernels_cute.epilogues import EPILOGUES
 from kernels_cute.gather import GATHERED
@@ -26,7 +27,7 @@ def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     cache in 8 bits, which are borrowed elsewhere, products of several ranks, and what does several ops' work at
     once."""
     at_once = {name for name, op in ops().items() if op.whole}
-    alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, "grouped_decode_attention_f8", *at_once}
+    alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, *ALL_GATHERED, "grouped_decode_attention_f8", *at_once}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
     assert {op for op, _ in ends} == {*EPILOGUES, *alone, "layernorm", "attention"}
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}
