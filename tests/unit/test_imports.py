@@ -94,9 +94,11 @@ def test_the_import_picture_shows_the_imports_that_no_other_arrows_imply() -> No
     )
 
 
-@pytest.mark.parametrize(("number", "folder"), [(1, "toolchain"), (2, "toolchain.tileir"), (3, "toolchain.cute")])
+@pytest.mark.parametrize(
+    ("number", "folder"), [(1, "toolchain"), (2, "toolchain.tileir"), (3, "toolchain.cute"), (4, "gpt")]
+)
 def test_a_picture_of_rooms_shows_the_folders_in_one(number: int, folder: str) -> None:
-    arrows = folder_arrows("toolchain")[folder]
+    arrows = folder_arrows(folder.partition(".")[0])[folder]
     names = {*arrows, *(name for imported in arrows.values() for name in imported)}
     rooms = {name: name.rpartition(".")[2] for name in names if (ROOT / name.replace(".", "/")).is_dir()}
     between = {rooms[name]: {rooms[n] for n in arrows.get(name, ()) if n in rooms} for name in rooms}
