@@ -94,7 +94,7 @@ class Attention:
     2 j + 1 of their sums, and of a step the positions i * `own` and on."""
 
     def __init__(
-        self, t: Tiles, caches: tuple[Any, Any], scales: tuple[Any, Any], sequence: Any, head: Any, position: Any
+        self, t: Tiles, caches: tuple[Any, Any], scales: tuple[Any, ...], sequence: Any, head: Any, position: Any
     ) -> None:
         thread = arch.thread_idx()[0]
         self.t, self.thread, self.warp, self.lane = t, thread, thread // WARP, thread % WARP

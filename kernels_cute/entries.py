@@ -15,6 +15,7 @@ from . import (
     attention,
     attention_mma,
     attention_walk,
+    cache_bf16,
     cache_f8,
     layernorm,
     linear,
@@ -133,6 +134,12 @@ def _cache_f8(spec: EntrySpec) -> TracedKernel:
     return TracedKernel(made(tiles, spec.symbol, _dtype(spec)), "sm_90a")
 
 
+def _cache_bf16(spec: EntrySpec) -> TracedKernel:
+    c = spec.constants
+    tiles = cache_bf16.Tiles(c["D"], warps=c["WARPS"], positions=c["STEP"], blocks=c["BLOCKS"], stages=c["STAGES"])
+    return TracedKernel(cache_bf16.unsplit(tiles, spec.symbol), "sm_90a")
+
+
 def _dtype(spec: EntrySpec) -> str:
     if spec.dtype not in ("f16", "bf16"):
         raise UsageError(f"no product of {spec.dtype} here", hint="f16 or bf16")
@@ -153,6 +160,7 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "decode_step_texts": _decode_step_texts,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,
+    "cache_bf16": _cache_bf16,
     "cache_f8": _cache_f8,
     "attention_mma": _attention_mma,
     "attention_wgmma": _attention_wgmma,

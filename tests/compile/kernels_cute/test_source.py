@@ -24,10 +24,10 @@ SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
 
 def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     """But for those that sm_90 alone has entries of: products of 8 bits or that norms are part of, and attention to a
-    cache in 8 bits, which are borrowed elsewhere, products of several ranks, and what does several ops' work at
-    once."""
+    cache, which are borrowed elsewhere, products of several ranks, and what does several ops' work at once."""
     at_once = {name for name, op in ops().items() if op.whole}
-    alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, *ALL_GATHERED, "grouped_decode_attention_f8", *at_once}
+    attends = {"grouped_decode_attention_f8", "decode_attention_unsplit"}
+    alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, *ALL_GATHERED, *attends, *at_once}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
     assert {op for op, _ in ends} == {*EPILOGUES, *alone, "layernorm", "attention"}
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}
