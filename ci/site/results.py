@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.report.result import BenchmarkRow, Results
 from benchmarks.report.table import cells, headline
@@ -34,14 +35,23 @@ def _file(path: Path) -> Iterator[str]:
     where = results.environment
     yield f"## {path.stem}"
     yield (
-        f"`benchmarks/results/{path.name}`: {where['gpu']}, driver {where['driver']}, CUDA {where['cuda']}, commit "
-        f"`{where['commit'][:7]}`, first measured {where['date'].split(',')[0]}."
+        f"`benchmarks/results/{path.name}`: {where['gpu']}, driver {where['driver']}, CUDA {where['cuda']}, "
+        f"{_made(where)}, first measured {where['date'].split(',')[0]}."
     )
     rows = headline(results.rows)
     for group in dict.fromkeys(row.group for row in rows):
         head = [f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER)]
         yield f"### {group}, {path.stem}"
         yield "\n".join([*head, *(f"| {' | '.join(_line(row))} |" for row in rows if row.group == group)])
+
+
+def _made(where: Mapping[str, Any]) -> str:
+    """What was measured: the commit of the kernels, if known, and the tree that launched them, if another."""
+    tree = f"commit `{where['commit'][:7]}`{' with changes' if where.get('changes') else ''}"
+    kernels = where.get("bundle_commit")
+    if not kernels or tree == f"commit `{kernels[:7]}`":
+        return tree
+    return f"kernels of commit `{kernels[:7]}`, launched from {tree}"
 
 
 def _line(row: BenchmarkRow) -> tuple[str, ...]:

@@ -37,3 +37,23 @@ def test_a_case_that_was_not_run_has_a_line(tmp_path: Path, monkeypatch: pytest.
     text = page()
     assert "### llama, nvidia-h200-llama" in text
     assert "| llama smollm2 B=1 T=64 bf16 | mlir | error |  |  |  |  |" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "kernels", "words"),
+    [
+        ("", "", "commit `1111111`"),
+        ("", "1111111a", "commit `1111111`"),
+        ("", "2222222b", "kernels of commit `2222222`, launched from commit `1111111`"),
+        ("c4", "", "commit `1111111` with changes"),
+        ("c4", "1111111a", "kernels of commit `1111111`, launched from commit `1111111` with changes"),
+    ],
+)
+def test_the_page_names_the_kernels_and_the_tree_that_launched_them(
+    changes: str, kernels: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Results.load(FOLDER / "nvidia-h200.json")
+    where = {**measured.environment, "commit": "1111111a", "changes": changes, "bundle_commit": kernels}
+    replace(measured, rows=measured.rows[:1], environment=where).save(tmp_path / "nvidia-h200.json")
+    monkeypatch.setattr(site, "FOLDER", tmp_path)
+    assert f", {words}, first measured" in page()
