@@ -49,7 +49,7 @@ def run(options: Options) -> int:
     of ours did not run or is slower than `at_least` allows."""
     cases = chosen(options)
     bundle = Bundle.load(options.bundle)
-    others = {name: Bundle.load(folder) for name, folder in options.against.items()}
+    others = {name: Bundle.load(folder, bundle.policies) for name, folder in options.against.items()}
     kernels = choose(bundle, others, options.sources)
     driver.load()  # so that a missing GPU is reported once, not by each process
     # Asked only once, because files that a run with several processes writes would change the answer.

@@ -106,9 +106,11 @@ class Bundle:
     picks: Mapping[str, Sequence[Pick]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, root: str | Path) -> Bundle:
-        """Raises BundleError if `root` has no bundle, or one that we cannot read."""
-        root = Path(root)
+    def load(cls, root: str | Path, policies: Mapping[str, Policy] | None = None) -> Bundle:
+        """Raises BundleError if `root` has no bundle, or one that we cannot read. `policies`: taken instead of its own,
+        to measure the kernels of another commit as this one launches them; without entries of ops that had other
+        parameters there, which cannot be launched."""
+        root, foreign = Path(root), policies is not None
         path = root / MANIFEST
         try:
             manifest = json.loads(path.read_text())
@@ -120,9 +122,14 @@ class Bundle:
         if found != FORMAT:
             raise BundleError(f"{path} has format {found!r}; this version reads format {FORMAT}", hint=_AGAIN)
         try:
-            entries = tuple(_entry(root, row) for row in manifest["entries"])
+            rows = manifest["entries"]
+            if foreign:
+                rows = [row for row in rows if not _changed(manifest["ops"], row["spec"]["op"])]
+            entries = tuple(_entry(root, row) for row in rows)
             tools = {name: _tool(row) for name, row in manifest["tools"].items()}
-            policies = {name: Policy.from_table(row, f"policy {name}") for name, row in manifest["policies"].items()}
+            if policies is None:
+                listed = manifest["policies"].items()
+                policies = {name: Policy.from_table(row, f"policy {name}") for name, row in listed}
             if DEFAULT not in policies:
                 raise KeyError(f"policies.{DEFAULT}")
             picks = {
@@ -133,7 +140,8 @@ class Bundle:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
             raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
-        _check_signatures(path, entries, manifest.get("ops"))
+        if not foreign:
+            _check_signatures(path, entries, manifest.get("ops"))
         return cls(root, entries, tools, policies, picks)
 
     @cached_property
@@ -319,9 +327,13 @@ def _check_signatures(path: Path, entries: Sequence[BundleEntry], signatures: An
     found = cast("dict[str, Any]", signatures)
     if missing := sorted({entry.spec.op for entry in entries} - found.keys()):
         raise BundleError(f"{path} is damaged: it has no parameters of {', '.join(missing)}", hint=_AGAIN)
-    if changed := [op for op, params in found.items() if op not in ops() or params != ops()[op].signature]:
+    if changed := [op for op in found if _changed(found, op)]:
         why = f"{', '.join(changed)} had other parameters"
         raise BundleError(f"{path} was compiled by another version: {why}", hint=_AGAIN)
+
+
+def _changed(signatures: Mapping[str, Any], op: str) -> bool:
+    return op not in ops() or signatures[op] != ops()[op].signature
 
 
 def _names(folder: Path) -> list[str]:

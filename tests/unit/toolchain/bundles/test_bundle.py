@@ -207,6 +207,20 @@ def test_a_bundle_of_an_op_that_took_other_parameters_is_to_be_compiled_again(bu
         Bundle.load(bundle.root)
 
 
+def test_a_bundle_of_another_commit_is_launched_by_the_policies_of_this_one(bundle: Bundle) -> None:
+    """Its policy may lack what this version asks for. Of ops that had other parameters it has no entries."""
+    file = bundle.root / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["policies"] = {"default": {"of": "another version"}}
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match="another version"):
+        Bundle.load(bundle.root)
+    found = Bundle.load(bundle.root, bundle.policies)
+    assert (found.entries, found.policies) == (bundle.entries, bundle.policies)
+    file.write_text(json.dumps({**manifest, "ops": {"gelu": manifest["ops"]["gelu"][::-1]}}))
+    assert Bundle.load(bundle.root, bundle.policies).entries == ()
+
+
 @pytest.mark.parametrize("ops", [None, {}, {"softmax": []}])
 def test_a_manifest_that_does_not_say_what_its_ops_take_is_refused(bundle: Bundle, ops: object) -> None:
     file = bundle.root / "manifest.json"
