@@ -46,7 +46,7 @@ def _file(path: Path) -> Iterator[str]:
 
 
 def _made(where: Mapping[str, Any]) -> str:
-    """What was measured: the commit of the kernels, if known, and the tree that launched them, if another."""
+    """The commit that the kernels were compiled from. If another tree launched them, its commit too."""
     tree = f"commit `{where['commit'][:7]}`{' with changes' if where.get('changes') else ''}"
     kernels = where.get("bundle_commit")
     if not kernels or tree == f"commit `{kernels[:7]}`":

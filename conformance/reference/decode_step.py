@@ -26,7 +26,7 @@ def decode_step(
     layers, heads, columns, size = arrays["proj"].shape
 
     def weight_of(name: str, layer: int) -> Array:
-        """Of a product: (rows, columns), of proj (H, C, D), of out (F, C)."""
+        """A layer's weight: (outputs, inputs), but (H, C, D) that of proj and (F, C) that of out."""
         weight = arrays[name][layer]
         if name == "out":
             weight = weight.swapaxes(1, 2).reshape(-1, columns)

@@ -61,7 +61,7 @@ class OneLaunch:
 
     @property
     def ran_out(self) -> str:
-        """What a block gave up waiting for in the last launch, one of WAITS; "" if no block did."""
+        """The wait, one of WAITS, that timed out in some block of the last launch; "" if none did."""
         errors = self._arrays["errors"].numpy()
         return WAITS[int(errors[errors > 0].min()) - 1] if errors.any() else ""
 

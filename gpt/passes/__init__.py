@@ -1,1 +1,1 @@
-"""What the passes of every family are made of: memory, plans, caches, layers."""
+"""Parts of a forward pass or a decoding step that all families share: memory, plans, caches, layers."""

@@ -21,17 +21,41 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 
 
 @dataclass(frozen=True)
-class Step:
-    """`width`: C. `positions`: the most of a cache. `vocabulary`: rows of the embedding, a multiple of 8. `clusters`:
-    of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring; `flying`: those
-    that may be on their way at once, 0 for any. `bits`: of a weight of the layers; those of 8 are multiplied with x
-    as the norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes the logits. Raises
-    UsageError."""
+class Sizes:
+    """What steps of one text and of eight have in common. `width`: C. `positions`: the most of a cache. `vocabulary`:
+    rows of the embedding, a multiple of 8."""
 
     layers: int = 12
     width: int = 768
     positions: int = 1024
     vocabulary: int = 50304
+
+    @property
+    def heads(self) -> int:
+        return self.width // HEAD
+
+    @property
+    def warps(self) -> int:
+        """That compute."""
+        return self.width // COLUMNS
+
+    @property
+    def threads(self) -> int:
+        return (self.warps + 1) * WARP
+
+    @property
+    def slot(self) -> int:
+        """Chunks of 16 bytes of a slot."""
+        return self.width
+
+
+@dataclass(frozen=True)
+class Step(Sizes):
+    """`clusters`: of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring;
+    `flying`: those that may be on their way at once, 0 for any. `bits`: of a weight of the layers; those of 8 are
+    multiplied with x as the norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes
+    the logits. Raises UsageError."""
+
     clusters: int = 12
     units: tuple[int, int] = (32, 32)
     slots: int = 16
@@ -69,19 +93,6 @@ class Step:
         return self.bits == 16
 
     @property
-    def heads(self) -> int:
-        return self.width // HEAD
-
-    @property
-    def warps(self) -> int:
-        """That compute."""
-        return self.width // COLUMNS
-
-    @property
-    def threads(self) -> int:
-        return (self.warps + 1) * WARP
-
-    @property
     def blocks(self) -> int:
         return self.clusters * RANKS
 
@@ -100,11 +111,6 @@ class Step:
         """Positions in each of a block's slots of keys and values, which hold 4 for each warp."""
         most = 4 * self.warps
         return [min(most, self.span - first) for first in range(0, self.span, most)]
-
-    @property
-    def slot(self) -> int:
-        """Chunks of 16 bytes of a slot."""
-        return self.width
 
     @property
     def words(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from .lanes import CHUNK, ROWS
 from .plan import HEAD, RANKS
 
 
-class Stream:
+class Stream(ABC):
     """A warp that fills the ring: one thread of it."""
 
     def __init__(self, here: Place, weights: dict[str, Any], cache: Any, position: Any) -> None:
@@ -38,9 +39,9 @@ class Stream:
         arch.instruction("cluster.arrive", atom="release")
         arch.instruction("cluster.wait")
 
+    @abstractmethod
     def fill(self) -> None:
         """Fills slots, in the order of their use."""
-        raise NotImplementedError
 
     def rows(self, name: str, parts: Sequence[Any], chunks: int, number: Any) -> None:
         """Fills a slot with parts of a weight, of so many chunks each."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolchain.errors import UsageError
 
 from ..decode.lanes import COLUMNS, ROWS
-from ..decode.plan import HEAD, RANKS, WARP
+from ..decode.plan import RANKS, Sizes
 
 TEXTS = 8  # columns of a product, and blocks of a cluster: each of them attends for one text
 UNITS = 32  # hidden units of a block
@@ -17,14 +17,10 @@ HIDDEN = 4  # what `errors` calls the wait for hidden units
 
 
 @dataclass(frozen=True)
-class Step:
-    """`width`: C. `positions`: the most of a cache. `vocabulary`: rows of the embedding, a multiple of 8. `slots`: of
-    the ring; `flying`: those that may be on their way at once. Raises UsageError."""
+class Step(Sizes):
+    """There is a cluster for each head. `slots`: of the ring; `flying`: those that may be on their way at once. Raises
+    UsageError."""
 
-    layers: int = 12
-    width: int = 768
-    positions: int = 1024
-    vocabulary: int = 50304
     slots: int = 16
     flying: int = 4
 
@@ -35,20 +31,6 @@ class Step:
             raise UsageError(f"a ring of {self.slots} slots, {self.flying} on their way", hint="4 are read at once")
 
     @property
-    def heads(self) -> int:
-        """And clusters."""
-        return self.width // HEAD
-
-    @property
-    def warps(self) -> int:
-        """That compute."""
-        return self.width // COLUMNS
-
-    @property
-    def threads(self) -> int:
-        return (self.warps + 1) * WARP
-
-    @property
     def blocks(self) -> int:
         return self.heads * RANKS
 
@@ -56,11 +38,6 @@ class Step:
     def together(self) -> int:
         """Positions in a slot of keys and values: 4 for each warp."""
         return 4 * self.warps
-
-    @property
-    def slot(self) -> int:
-        """Chunks of 16 bytes of a slot."""
-        return self.width
 
     @property
     def words(self) -> int:
