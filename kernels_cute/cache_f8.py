@@ -63,17 +63,7 @@ def unsplit(tiles: Tiles | None = None, name: str = "decode_attention_unsplit_f8
         attention = Attention(t, (k_cache, v_cache), (k_scales, v_scales), sequence, head, position)
         if t.stages:
             attention.begin()
-        arch.grid_wait()
-        arch.instruction("grid_launch")  # the product behind may fetch its weights
-        attention.append([new[sequence, head, None] for new in (k, v)])
-        attention.take_queries(q[sequence, head, None], scale)
-        attention.walk(0)
-
-        def write(_: Any, number: Any, sums: Any, most: Any, weight: Any) -> None:
-            del most
-            out[sequence, head, number] = (sums / weight).to(dtype)
-
-        attention.merge(1, write)
+        attention.unsplit(q, k, v, out, scale)
 
     return kernel
 

@@ -347,6 +347,21 @@ class Attention:
             ]
             write(query, number, total(sums), most, weight)
 
+    def unsplit(self, q: Any, k: Any, v: Any, out: Any, scale: Any) -> None:
+        """One query, behind the launch before: appends its key and value, and divides what it makes of all positions.
+        `q`, `k`, `v`, `out` (B, H, D)."""
+        arch.grid_wait()
+        arch.instruction("grid_launch")  # the product behind may fetch its weights
+        self.append([new[self.sequence, self.head, None] for new in (k, v)])
+        self.take_queries(q[self.sequence, self.head, None], scale)
+        self.walk(0)
+
+        def write(_: Any, number: Any, sums: Any, most: Any, weight: Any) -> None:
+            del most
+            out[self.sequence, self.head, number] = (sums / weight).to(out.dtype)
+
+        self.merge(1, write)
+
     def append(self, new: list[Any]) -> None:
         """Rounds the token's key and value to the cache, by the warp that reads them."""
         t = self.t
