@@ -27,7 +27,7 @@ from toolchain.errors import ConformanceError
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import attention, functional, torch
 from ..rows import by_rows
-from .kernels import TARGET
+from . import TARGET
 
 SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
 PEERS = ("flash", "cudnn")

@@ -24,7 +24,7 @@ from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
 from ..peers.torch_ops import gelu
 from ..rows import by_rows
-from .kernels import TARGET
+from . import TARGET
 
 DTYPE, EPS = "bf16", 1e-5
 WIDTHS = (768, 1024, 1280, 1600)

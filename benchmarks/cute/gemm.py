@@ -20,7 +20,7 @@ from toolchain.bundles.bundle import Bundle
 from ..cubins import EntryFunction, times_in_turn
 from ..peers.pytorch import torch
 from ..rows import by_rows
-from .kernels import TARGET
+from . import TARGET
 
 SHAPES = (
     (8192, 8192, 8192), (4096, 4096, 4096), (8192, 2304, 768), (8192, 768, 768), (8192, 3072, 768), (8192, 768, 3072),

@@ -33,7 +33,7 @@ from ..peers.pytorch import torch
 from ..peers.torch_op_peers import op_peers
 from ..peers.torch_ops import compute
 from ..rows import by_rows
-from .kernels import TARGET
+from . import TARGET
 
 DTYPE = "bf16"
 SHAPES: Mapping[str, tuple[tuple[int, int, int], ...]] = {  # M, N, K

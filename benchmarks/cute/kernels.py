@@ -19,7 +19,9 @@ from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
 from toolchain.setup.uv import LINE
 
-SOURCE, TARGET = "cute", "sm_90"
+from . import TARGET
+
+SOURCE = "cute"
 TABLE = Path(__file__).with_name(f"{TARGET}.toml")
 
 

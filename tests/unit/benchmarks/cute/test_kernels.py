@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.cute.kernels import SOURCE, TABLE, TARGET
+from benchmarks.cute import TARGET
+from benchmarks.cute.kernels import SOURCE, TABLE
 from toolchain.contract.entries import load_table
 
 SIZES = {"M": 8192, "N": 768, "K": 768, "B": 8, "T": 1024, "S": 1024, "H": 12, "D": 64}
