@@ -119,7 +119,6 @@ MISTAKES = [
     (f"{ARCH}wgmma.fence", 1, MissingFence),  # sums were scaled and weights made
     (f"{ARCH}wgmma.wait_group", 0, MissingWait),  # scores are used
     (f"{ARCH}wgmma.wait_group", 1, MissingWait),  # values are overwritten
-    (f"{ARCH}warp_sync", 0, Race),  # a lane says that the warp's sums are unsound, the others read it
 ]
 
 

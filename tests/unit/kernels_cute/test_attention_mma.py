@@ -65,7 +65,7 @@ def test_its_ptx_computes_the_same(tiles: Tiles) -> None:
 def test_a_missing_operation_is_named(name: str, which: int, wanted: Any) -> None:
     with pytest.raises(wanted) as found:
         launch(without(attention("bf16", TILES), name, which), TILES, inputs("bf16", 130, 130, d=32))
-    assert "kernels_cute/attention_mma.py" in found.value.site.location
+    assert "kernels_cute/attention_mma.py" in str(found.value)
 
 
 @pytest.mark.parametrize(

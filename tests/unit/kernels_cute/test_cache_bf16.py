@@ -109,6 +109,8 @@ def test_a_mistake_in_an_order_or_a_factor_is_found(monkeypatch: pytest.MonkeyPa
     [
         ("nvvm.barrier0", 0, Race),
         ("cute_nvgpu.arch.warp_sync", 0, Race),  # behind the append
+        ("cute_nvgpu.arch.warp_sync", 1, Race),  # before the ring is read
+        ("cute_nvgpu.arch.warp_sync", 2, Race),  # before it is filled again
         ("nvvm.cp.async.wait.group", 0, MissingWait),
         ("nvvm.cp.async.commit.group", 0, MissingWait),
         ("nvvm.cp.async.commit.group", 2, MissingWait),

@@ -45,7 +45,6 @@ def arrive_at(
     if one.arrived and one.threads != threads:
         warp.fail(DivergentBarrier, f"barrier {number} is for {threads} threads here and for {one.threads} elsewhere")
     one.threads = threads
-    warp.epoch += 1
     published = block.clocks.release(warp.agent_number)
     published = published if releases else np.zeros_like(published)
     one.gathered = published if one.gathered is None else merged(one.gathered, published)
@@ -67,7 +66,7 @@ def arrive_at(
 
 def warp_sync(_: Call, warp: Warp) -> None:
     """The threads of the warp wait for each other."""
-    warp.epoch += 1
+    warp.block.clocks.join(warp.agent_number)
 
 
 def init(call: Call, warp: Warp) -> None:
@@ -109,7 +108,7 @@ def mbarrier(warp: Warp, address: int, block: Block | None = None, *, by_tma: bo
 def arrive(call: Call, warp: Warp) -> None:
     """Each active thread arrives."""
     addresses = _addresses(call, warp)
-    published = warp.block.clocks.release(warp.agent_number)
+    published = warp.block.clocks.release(warp.agent_number, warp.active)
     for address in addresses:
         arrived(warp, mbarrier(warp, address), published)
 
@@ -117,7 +116,7 @@ def arrive(call: Call, warp: Warp) -> None:
 def arrive_expect_tx(call: Call, warp: Warp) -> None:
     """Arrives, and `n` bytes are to come in this phase."""
     addresses = _addresses(call, warp)
-    published = warp.block.clocks.release(warp.agent_number)
+    published = warp.block.clocks.release(warp.agent_number, warp.active)
     for address in addresses:
         one = mbarrier(warp, address)
         one.tx += call.number

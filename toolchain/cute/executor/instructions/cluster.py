@@ -11,7 +11,7 @@ import numpy as np
 
 from ..state.block import WARP, WINDOW, Block, Wait, Warp
 from ..state.call import Call
-from ..state.findings import DivergentBarrier, Finding
+from ..state.findings import DivergentBarrier, Finding, MissingWait
 from .barriers import CLUSTER, arrive_at, arrived, mbarrier
 
 
@@ -61,7 +61,6 @@ def wait(_: Call, warp: Warp) -> Wait:
     if warp.cluster is None:
         warp.fail(DivergentBarrier, "waits at the cluster's barrier without having arrived")
     found, warp.cluster = warp.cluster, None
-    warp.epoch += 1
     return found
 
 
@@ -69,7 +68,7 @@ def arrive_remote(call: Call, warp: Warp) -> None:
     """Each active thread arrives at an mbarrier of a block of the cluster."""
     clocks = warp.block.clocks
     now = clocks.now(warp.agent_number)
-    published = clocks.release(warp.agent_number)
+    published = clocks.release(warp.agent_number, warp.active)
     for address in call.arg(warp, 0)[warp.active]:
         block, own = warp.block.home(warp, int(address))
         block.reach(warp, warp.agent_number, now)
@@ -77,9 +76,12 @@ def arrive_remote(call: Call, warp: Warp) -> None:
 
 
 def at_end(block: Block) -> None:
-    """Raises a finding if another block reached the memory of one that no warp of it knows of: it might have ended."""
+    """Raises a finding if a copy, or another block, reached the memory of one and no warp of it knows of that: it might
+    have ended."""
     first, last = block.warps[0].agent_number, block.warps[-1].agent_number + 1
     for agent, (time, warp, pc) in block.reached.items():
         if not (block.clocks.seen[0, first:last, agent] >= time).any():
             warp.pc = pc
+            if warp.block is block:
+                warp.fail(MissingWait, "still writes shared memory when the block ends: nothing has waited for it")
             warp.fail(Finding, f"reaches shared memory of block {block.place}, which may have ended by then")

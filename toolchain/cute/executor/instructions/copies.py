@@ -1,7 +1,7 @@
 """cp.async: copies from global to shared memory that a thread waits for by groups.
 
 The bytes are written at once, at a time of the copies' own agent. A thread may read them when it has seen that time:
-after the wait of the thread that copied, and a barrier if it is another.
+after the wait of the thread that copied, and a barrier or `warp_sync` if it is another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def cp_async(call: Call, warp: Warp) -> None:
             chosen = wanted == bytes_
             data[:, :bytes_] |= load(warp, GMEM, call.arg(warp, 1), int(bytes_), mask=chosen, align=width)
     for region, lanes, where in parts(warp, SMEM, call.arg(warp, 0), width, "copies"):
-        note_write(warp, region, where, Access(agent, warp.copies + 1, warp.pc, warp.epoch, lanes))
+        note_write(warp, region, where, Access(agent, warp.copies + 1, warp.pc, lanes))
+        warp.block.reach(warp, agent, warp.copies + 1)
         region.data[where] = data[lanes]
         count(warp, where[:, 0] + SHARED_BASE, lanes, width)
 
@@ -61,7 +62,7 @@ def wait_group(call: Call, warp: Warp) -> None:
 def mbarrier_arrive(call: Call, warp: Warp) -> None:
     """The copies so far arrive at an mbarrier, for each thread."""
     warp.copies += 1
-    published = warp.block.clocks.release(warp.agent_number)
+    published = warp.block.clocks.release(warp.agent_number, warp.active)
     published[GENERIC, warp.agent(AGENT)] = warp.copies
     for address in call.arg(warp, 0)[warp.active]:
         arrived(warp, mbarrier(warp, int(address)), published)

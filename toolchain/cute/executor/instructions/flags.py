@@ -24,7 +24,7 @@ WIDTH = 4  # bytes
 def add(call: Call, warp: Warp) -> None:
     """Address, number."""
     clocks = warp.block.clocks
-    published = clocks.release(warp.agent_number)
+    published = clocks.release(warp.agent_number, warp.active)
     for region, lane, where in _counts(call, warp, "adds to"):
         there = region.data[where].view(np.int32)
         region.data[where] = (there + call.arg(warp, 1)[lane]).astype(np.int32).view(np.uint8)
@@ -50,7 +50,7 @@ def wait(call: Call, warp: Warp) -> Wait:
             enough = next((clock for count, clock in known if not _late(count, wanted[lane])), None)
             if enough is not None:
                 warp.block.clocks.acquire(warp.agent_number, enough)
-        warp.epoch += 1
+        warp.block.clocks.join(warp.agent_number)
         call.give(warp, [np.zeros(1, np.int32)])
 
     return Wait(what, lambda: not missing(), resume)

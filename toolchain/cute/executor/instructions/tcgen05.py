@@ -107,7 +107,7 @@ def _commit(call: Call, warp: Warp, address: int, blocks: list[Block]) -> None:
     clocks, (agent, time) = warp.block.clocks, products(warp.block)
     done = np.zeros_like(clocks.seen[:, warp.agent_number])
     done[:, agent] = time
-    published = merged(clocks.release(warp.agent_number), done)
+    published = merged(clocks.release(warp.agent_number, warp.active), done)
     for block in blocks:
         block.reach(warp, agent, time)
         arrived(warp, mbarrier(warp, address, block), published)

@@ -7,7 +7,7 @@ that.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,14 +125,14 @@ def _load(call: Call, warp: Warp, first: int, blocks: list[Block], *, images: bo
         if inside.any():
             note_read(warp, of.region, bytes_[inside], Access(one.agent, one.phase + 1, warp.pc), ASYNC)
         data[inside] = of.region.data[bytes_[inside]]
-        _arrive(warp, block, one, shared, data)
+        _arrive(warp, block, one, shared, data, int(lane))
 
 
-def _arrive(warp: Warp, block: Block, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8]) -> None:
-    """Bytes come to a block's shared memory, and its mbarrier counts them."""
+def _arrive(warp: Warp, block: Block, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8], lane: int) -> None:
+    """Bytes that a lane sends for come to a block's shared memory, and its mbarrier counts them."""
     memory = block.shared
     block.reach(warp, one.agent, one.phase + 1)
-    note_write(warp, memory, shared, Access(one.agent, one.phase + 1, warp.pc))
+    note_write(warp, memory, shared[None], Access(one.agent, one.phase + 1, warp.pc, np.array([lane])))
     memory.data[shared] = data
     one.tx -= len(shared)
     complete(one)
@@ -151,7 +151,7 @@ def bulk_load(call: Call, warp: Warp) -> None:
         data[lanes] = region.data[where]
     for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies to", align=BULK):
         for lane, shared in zip(lanes, where, strict=True):
-            _arrive(warp, warp.block, bars[lane], shared, data[lane])
+            _arrive(warp, warp.block, bars[lane], shared, data[lane], int(lane))
 
 
 def _stores(warp: Warp) -> tuple[Access, Access]:
@@ -166,7 +166,7 @@ def bulk_store(call: Call, warp: Warp) -> None:
     reads, writes = _stores(warp)
     data = np.zeros((WARP, call.number), np.uint8)
     for region, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies", align=BULK):
-        note_read(warp, region, where, reads, ASYNC)
+        note_read(warp, region, where, replace(reads, lanes=lanes), ASYNC)
         data[lanes] = region.data[where]
     for region, lanes, where in parts(warp, GMEM, call.arg(warp, 1), call.number, "copies to", align=BULK):
         note_write(warp, region, where, writes)
@@ -180,7 +180,7 @@ def tma_reduce(call: Call, warp: Warp) -> None:
     access, _ = _stores(warp)
     for lane in np.flatnonzero(warp.active):
         of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
-        note_read(warp, warp.block.shared, shared, access, ASYNC)
+        note_read(warp, warp.block.shared, shared[None], replace(access, lanes=np.array([lane])), ASYNC)
         assert of.region.array is not None
         dtype, there = of.region.array.dtype, bytes_[inside]
         values = (data[where].view(dtype) for data, where in (
@@ -195,7 +195,7 @@ def tma_store(call: Call, warp: Warp) -> None:
     reads, writes = _stores(warp)
     for lane in np.flatnonzero(warp.active):
         of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
-        note_read(warp, warp.block.shared, shared, reads, ASYNC)
+        note_read(warp, warp.block.shared, shared[None], replace(reads, lanes=np.array([lane])), ASYNC)
         if inside.any():
             note_write(warp, of.region, bytes_[inside], writes)
             of.region.data[bytes_[inside]] = warp.block.shared.data[shared[inside]]

@@ -125,7 +125,8 @@ def _check(warp: Warp, region: Region, lanes: Any, where: Bytes, verb: str) -> N
     if not new.any():
         return
     fresh, access = where[new], own(warp, lanes[new])
-    conflict = region.shadow.unseen_write(fresh, seen, access) if not len(region.writers) else None
+    joined = warp.block.clocks.joined[warp.agent_number]
+    conflict = region.shadow.unseen_write(fresh, seen, access, joined) if not len(region.writers) else None
     others = [blocks[fresh] for blocks in (region.writers, region.readers, region.reducers) if len(blocks)]
     if conflict is not None or any((known != NO_BLOCK).any() for known in others):
         byte = int(fresh.reshape(-1)[conflict.place if conflict else 0])

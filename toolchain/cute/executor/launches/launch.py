@@ -185,9 +185,8 @@ class Launching:
             place = x0 + x, y0 + y, z0 + z
             of = f" of block {place}{of_rank}" if len(within) > 1 or clocks else ""
             parts = [(made.shared_bytes + start, count, said + of) for start, count, said in self.parts]
-            shared = Region(
-                f"shared memory{of}", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=parts
-            )
+            data, shadow = np.zeros(total, np.uint8), Shadow(total, of_lanes=True)
+            shared = Region(f"shared memory{of}", SHARED_BASE, data, shadow, ready=False, parts=parts)
             name = made.name + of_rank
             block = Block(name, made.steps, place, self.grid, self.dims, memory, shared, conflicts, together)
             block.warps = [_warp(block, n, self.registers, made) for n in range(-(-block.threads // WARP))]

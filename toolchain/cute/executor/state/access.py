@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .block import NEVER, WARP, WINDOW, Array, Ticket, Warp
 from .clocks import ASYNC, GENERIC
-from .findings import Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
+from .findings import LaneRace, Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
 from .memory import NO_BLOCK, SEVERAL, SHARED_BASE, Region
 from .shadow import EARLIER, Access, Bytes, Conflict
 
@@ -83,7 +83,7 @@ def _outside(warp: Warp, region: Region, offset: int, width: int, verb: str, lan
 
 def own(warp: Warp, lanes: NDArray[np.int64] | None) -> Access:
     """An access by the threads of a warp themselves."""
-    return Access(warp.agent_number, warp.block.clocks.now(warp.agent_number), warp.pc, warp.epoch, lanes)
+    return Access(warp.agent_number, warp.block.clocks.now(warp.agent_number), warp.pc, lanes)
 
 
 def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC, seen: Any = None) -> None:
@@ -95,21 +95,22 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
             tensor=region.name, address=byte,
         )  # fmt: skip
     _no_words(warp, region, where, access, "reads")
-    seen = warp.block.clocks.seen[plane, warp.agent_number] if seen is None else seen
-    if (conflict := region.shadow.unseen_write(where, seen, access)) is not None:
+    clocks, joined = warp.block.clocks, warp.block.clocks.joined[warp.agent_number]
+    seen = clocks.seen[plane, warp.agent_number] if seen is None else seen
+    if (conflict := region.shadow.unseen_write(where, seen, access, joined)) is not None:
         _conflict(warp, region, where, access, conflict, "reads", plane)
     if len(region.writers):
         _among_blocks(warp, region, where, access, "reads", wrote=region.writers, added=region.reducers)
         _by_block(region.readers, where, warp.block.number)
-    region.shadow.read(where, access)
+    region.shadow.read(where, access, joined)
 
 
 def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC) -> None:
     """Checks and notes a write. Raises Race, MissingWait, ..."""
     _no_words(warp, region, where, access, "writes")
-    seen = warp.block.clocks.seen[plane, warp.agent_number]
-    conflict = region.shadow.unseen_write(where, seen, access) or region.shadow.unseen_read(where, seen, access)
-    if conflict is not None:
+    clocks, shadow = warp.block.clocks, region.shadow
+    known = clocks.seen[plane, warp.agent_number], access, clocks.joined[warp.agent_number]
+    if (conflict := shadow.unseen_write(where, *known) or shadow.unseen_read(where, *known)) is not None:
         _conflict(warp, region, where, access, conflict, "writes", plane)
     if len(region.writers):
         by = {"wrote": region.writers, "read": region.readers, "added": region.reducers}
@@ -171,7 +172,7 @@ def _conflict(
     place: dict[str, Any] = {"lane": lane, "tensor": region.name, "address": byte}
     if found.lane >= 0:
         who = f"thread {warp.threads[found.lane]} of the same warp"
-        warp.fail(Race, f"{said} in {who}: the warp has not synchronised since", **place)
+        warp.fail(LaneRace, f"{said} in {who}: the warp has not synchronised since", **place)
     if plane == ASYNC and block.clocks.seen[GENERIC, warp.agent_number, found.agent] >= found.time:
         warp.fail(MissingFence, f"{said} without a proxy fence", **place)
     if found.agent >= block.clocks.warps and not block.clocks.seen_by_any(found.agent, found.time):

@@ -13,12 +13,12 @@ from xdsl.ir import Operation
 
 from ...nvvm.location import place
 from . import banks
-from .clocks import Clock, Clocks
+from .clocks import LANES, Clock, Clocks
 from .findings import FaultLocation, Finding, MissingWait, Uninitialised
 from .memory import GlobalMemory, Region
 from .shadow import Access
 
-WARP, WARPGROUP = 32, 4  # threads of a warp, warps of a warpgroup
+WARP, WARPGROUP = LANES, 4  # threads of a warp, warps of a warpgroup
 Array = NDArray[Any]
 WINDOW = 1 << 24  # bytes from a block's shared memory to that of the next, as the blocks of a cluster see it
 NEVER = -1  # the agent of a register that nothing writes
@@ -132,7 +132,6 @@ class Warp:
         self.loaded: dict[int, int] = {}  # registers that were loaded from local memory, with their first byte
         self.unfenced: set[int] = set()  # first bytes of local memory that were written since wgmma.fence
         self.fenced = False  # by wgmma.fence, since the last wait for products
-        self.epoch = 1  # synchronisations so far
         self.copies = self.stores = 0  # the times of cp.async, and of stores by TMA
         self.last_store: Access | None = None  # by TMA, as it reads shared memory
         self.tensor_loads = 0  # the time of loads from tensor memory
@@ -175,7 +174,7 @@ class Warp:
 
     def agent(self, kind: str) -> int:
         """The asynchronous agent of this warp: `cp.async` or `TMA stores`."""
-        return self.block.agent(f"{kind} of warp {self.number}")
+        return self.block.agent(f"{kind} of warp {self.number}", self.agent_number)
 
 
 class Cluster:
@@ -190,8 +189,8 @@ class Cluster:
 
 class Block:
     """A block of threads. `steps`: the kernel. `dims`: threads in x, y and z. `number`: of its cluster in the grid;
-    `rank`: its own in the cluster, by default one of its own. `reached`: by agents of other blocks, with the last time
-    and where."""
+    `rank`: its own in the cluster, by default one of its own. `reached`: its shared memory, by asynchronous copies and
+    by agents of other blocks, with the last time and where."""
 
     def __init__(
         self, kernel: str, steps: Sequence[Step], place: tuple[int, int, int], grid: tuple[int, int, int],
@@ -227,11 +226,11 @@ class Block:
 
     def reach(self, warp: Warp, agent: int, time: int) -> None:
         """An agent of a warp does something in this block's memory, which must not have ended."""
-        if warp.block is not self:
+        if warp.block is not self or agent >= self.clocks.warps:
             self.reached[agent] = (time, warp, warp.pc)
 
-    def agent(self, name: str) -> int:
-        """The number of an asynchronous agent."""
+    def agent(self, name: str, warp: int | None = None) -> int:
+        """The number of an asynchronous agent. `warp`: whose lanes begin what it does."""
         if name not in self.agents:
-            self.agents[name] = self.clocks.agent(name)
+            self.agents[name] = self.clocks.agent(name, warp)
         return self.agents[name]

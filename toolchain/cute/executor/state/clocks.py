@@ -7,17 +7,36 @@ the access.
 
 There are three planes: what a warp's own loads and stores may rely on, what its instructions through the asynchronous
 proxy (wgmma, TMA) may rely on, and which inits of mbarriers TMA may rely on. A proxy fence copies the first to the
-others, `mbarrier.init_fence` copies it to the third. Source: PTX ISA 9.0, "Memory Consistency Model", "Proxies", and
-"membar, fence".
+others, `mbarrier.init_fence` copies it to the third.
+
+The lanes of a warp know of each other what came before `warp_sync`, or before a lane arrived at a barrier or an
+mbarrier, once the warp has waited for that or for what others did behind it. Source: PTX ISA 9.0, "Memory Consistency
+Model", "Proxies", and "membar, fence".
 """
 
 from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Clock = NDArray[np.int32]  # (planes, agents)
 GENERIC, ASYNC, INITS = PLANES = range(3)
+LANES = 32
+Joined = dict[int, NDArray[np.int32]]  # by agent, for each lane: the time up to which the others know what it did
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Some lanes of a warp have released what they did up to a time. `known`: the times of agents that they published,
+    the array itself."""
+
+    time: int
+    known: NDArray[np.int32]
+    lanes: Any
 
 
 class Clocks:
@@ -28,21 +47,33 @@ class Clocks:
         self.names = [f"warp {number}" for number in range(warps)]
         self.seen: NDArray[np.int32] = np.zeros((len(PLANES), warps, max(64, 2 * warps)), np.int32)
         self.seen[GENERIC, range(warps), range(warps)] = 1
+        self.joined: list[Joined] = [{warp: np.zeros(LANES, np.int32)} for warp in range(warps)]
+        self.arrivals: list[deque[Arrival]] = [deque() for _ in range(warps)]  # that the warp has not waited for
 
-    def agent(self, name: str) -> int:
-        """A new agent."""
+    def agent(self, name: str, warp: int | None = None) -> int:
+        """A new agent. `warp`: whose lanes begin what it does."""
         self.names.append(name)
         if len(self.names) > self.seen.shape[2]:
             self.seen = np.concatenate([self.seen, np.zeros_like(self.seen)], axis=2)
+        if warp is not None:
+            self.joined[warp][len(self.names) - 1] = np.zeros(LANES, np.int32)
         return len(self.names) - 1
+
+    def join(self, warp: int) -> None:
+        """Each lane of the warp knows what the others did."""
+        for agent, times in self.joined[warp].items():
+            times.fill(self.seen[GENERIC, warp, agent])
+        self.arrivals[warp].clear()
+        self.seen[GENERIC, warp, warp] += 1
 
     def now(self, warp: int) -> int:
         """The time of a warp."""
         return int(self.seen[GENERIC, warp, warp])
 
-    def release(self, warp: int) -> Clock:
-        """What the warp has seen and done, for others to acquire."""
+    def release(self, warp: int, lanes: NDArray[np.bool_] | None = None) -> Clock:
+        """What the warp has seen and done, for others to acquire. `lanes`: those that say so, by default all."""
         published = self.seen[:, warp].copy()
+        self.arrivals[warp].append(Arrival(self.now(warp), published[GENERIC], slice(None) if lanes is None else lanes))
         self.seen[GENERIC, warp, warp] += 1
         return published
 
@@ -50,6 +81,12 @@ class Clocks:
         """The warp has seen this too."""
         width = published.shape[1]
         np.maximum(self.seen[:, warp, :width], published, out=self.seen[:, warp, :width])
+        arrivals, time = self.arrivals[warp], published[GENERIC, warp]
+        while arrivals and arrivals[0].time <= time:
+            one = arrivals.popleft()
+            for agent, times in self.joined[warp].items():
+                if agent < len(one.known):
+                    times[one.lanes] = np.maximum(times[one.lanes], one.known[agent])
 
     def complete(self, warp: int, agent: int, time: int) -> None:
         """The warp knows that an asynchronous agent has done its work up to a time."""
@@ -70,7 +107,8 @@ class Clocks:
         plane."""
         known = self.seen[:, warps.start : warps.stop].max(axis=(0, 1))
         self.seen[:, warps.start : warps.stop] = known
-        self.seen[GENERIC, warps, warps] += 1
+        for warp in warps:
+            self.join(warp)
 
     def seen_by_any(self, agent: int, time: int) -> bool:
         """True if some warp has seen what the agent did at a time."""

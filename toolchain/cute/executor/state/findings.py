@@ -56,6 +56,12 @@ class Race(Finding):
     hint_text = "a barrier between the two, such as sync_threads()"
 
 
+class LaneRace(Race):
+    """The same of two threads of a warp."""
+
+    hint_text = "a warp_sync between the two"
+
+
 class MissingWait(Finding):
     """An asynchronous copy or product is used, or its operands are overwritten, before somebody waited for it."""
 

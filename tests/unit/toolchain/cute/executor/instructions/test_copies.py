@@ -33,6 +33,7 @@ def two_groups(left: int) -> cute.Kernel:
             arch.cp_async_commit_group()
         arch.cp_async_wait_group(left)
         target[thread] = shared[thread]
+        arch.cp_async_wait_group(0)
 
     return made
 
@@ -75,6 +76,50 @@ def test_copies_that_arrive_at_an_mbarrier() -> None:
     assert (target == source[::-1]).all()
     with pytest.raises((MissingWait, Race)):
         run(by_mbarrier(waits=False), (source, target))
+
+
+def refilled(*, filled: bool = True, read: bool = True, step: int = 1, last: bool = True) -> cute.Kernel:
+    """Each lane copies to its slot, and again once the lane `step` before it has read the slot."""
+
+    @cute.kernel(VECTOR, VECTOR, threads=32)
+    def made(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        shared = cute.shared_tensor("f32", Layout(32))
+        for _ in range(2):
+            arch.instruction("copy.cp_async", at(shared, thread), at(source, thread), n=4)
+            arch.cp_async_commit_group()
+            arch.cp_async_wait_group(0)
+            if filled:
+                arch.instruction("warp_sync")
+            target[thread] = shared[(thread + step) % 32]
+            if read:
+                arch.instruction("warp_sync")
+        arch.instruction("copy.cp_async", at(shared, thread), at(source, thread), n=4)
+        arch.cp_async_commit_group()
+        if last:
+            arch.cp_async_wait_group(0)
+
+    return made
+
+
+def test_a_slot_that_lanes_of_a_warp_share() -> None:
+    source, target = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    run(refilled(), (source, target))
+    assert (target == np.roll(source, -1)).all()
+    run(refilled(filled=False, read=False, step=0), (source, target))  # each lane has its own
+    read = r"thread 0: writes byte 0 of .* \(warp 0\) read in thread 31 of the same warp: the warp has not"
+    with pytest.raises(Race, match=read) as found:
+        run(refilled(read=False), (source, target))
+    assert found.value.site.op == "cute_nvgpu.arch.copy.cp_async" and "a warp_sync between the two" in str(found.value)
+    written = r"thread 0: reads byte 4 of .* \(cp.async of warp 0\) wrote in thread 1 of the same warp"
+    with pytest.raises(Race, match=written):
+        run(refilled(filled=False), (source, target))
+
+
+def test_copies_that_are_under_way_when_the_block_ends() -> None:
+    source, target = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    with pytest.raises(MissingWait, match=r"copy.cp_async at .* still writes shared memory when the block ends"):
+        run(refilled(last=False), (source, target))
 
 
 @pytest.mark.parametrize("bytes_", [0, 4, 8, 16])

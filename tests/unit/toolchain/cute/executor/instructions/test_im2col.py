@@ -63,7 +63,7 @@ def test_a_convolution(ptx: bool) -> None:
         for channel in (0, CHANNELS):
             out = np.full((BLOCKS * PIXELS, CHANNELS), np.nan, np.float32)
             kernel = columns(y, x, channel=channel)
-            run(kernel, (map_of(images), out), (BLOCKS, 1, 1), ptx=kernel.ptx("sm_90a") if ptx else None)
+            run(kernel, (map_of(images), out), (BLOCKS, 1, 1), ptx=kernel.ptx("sm_90a") if ptx else "")
             found += out @ weights[y, x, channel : channel + CHANNELS]
     np.testing.assert_array_equal(found[:60].reshape(IMAGES[:3]), wanted)
     assert (found[60:] == 0).all()  # beyond the last image

@@ -151,6 +151,66 @@ def by_bulk(source: Any, target: Any) -> None:
         arch.instruction("copy.bulk_wait_group_all", n=0)
 
 
+def taken_in_turn(order: str = "warp_sync", *, last: bool = True) -> cute.Kernel:
+    """Lane 0 brings 32 numbers, each lane reads one, and lane 0 brings the next. `order`: what is between a reading and
+    the next filling, `warp_sync`, or an mbarrier at which `all` lanes or `one` of them arrive."""
+
+    @cute.kernel(cute.Array("f32", rank=1), cute.Array("f32", rank=1), threads=32)
+    def made(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        line = cute.shared_tensor("f32", Layout(32), align=128)
+        full, free = Barriers(1, 1), Barriers(1, 1 if order == "one" else 32)
+
+        def bring(number: int) -> None:
+            with cute.when(cute.same(thread, 0)):
+                if number and order in ("all", "one"):
+                    free.wait(number - 1)
+                full.expect(number, 128)
+                arch.instruction("copy.bulk_load", cute.address(line), cute.address(source), full.at(0), n=128)
+
+        with cute.when(cute.same(thread, 0)):
+            full.init()
+            free.init()
+            arch.instruction("mbarrier.init_fence")
+        arch.instruction("warp_sync")
+        for number in range(2):
+            bring(number)
+            full.wait(number)
+            target[thread] = line[31 - thread]
+            if order == "warp_sync":
+                arch.instruction("warp_sync")
+            elif order == "all":
+                free.arrive(number)
+            elif order == "one":
+                with cute.when(cute.same(thread, 0)):
+                    free.arrive(number)
+        if last:
+            return
+        bring(2)
+
+    return made
+
+
+@pytest.mark.parametrize("order", ["warp_sync", "all"])
+def test_bytes_that_lanes_have_read_may_be_overwritten(order: str) -> None:
+    source, target = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    run(taken_in_turn(order), (source, target))
+    assert (target == source[::-1]).all()
+
+
+@pytest.mark.parametrize("order", ["none", "one"])
+def test_bytes_that_other_lanes_may_still_read(order: str) -> None:
+    with pytest.raises(
+        Race, match=r"bulk_load at .* read in thread 31 of the same warp: the warp has not synchronised"
+    ):
+        run(taken_in_turn(order), (np.ones(32, np.float32), np.zeros(32, np.float32)))
+
+
+def test_bytes_that_still_come_when_the_block_ends() -> None:
+    with pytest.raises(MissingWait, match=r"bulk_load at .* still writes shared memory when the block ends"):
+        run(taken_in_turn(last=False), (np.ones(32, np.float32), np.zeros(32, np.float32)))
+
+
 def test_bytes_side_by_side() -> None:
     source = np.arange(64).astype(ml_dtypes.bfloat16)
     target = np.zeros_like(source)
@@ -252,6 +312,7 @@ def written_and_brought(source: Any, same: Any) -> None:
         full.expect(0, BYTES)
         tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)), align=128)
         arch.instruction("copy.tma_load", cute.address(tile), source, full.at(0), 0, 0)
+        full.wait(0)
 
 
 @pytest.mark.parametrize(

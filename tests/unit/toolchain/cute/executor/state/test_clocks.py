@@ -66,6 +66,27 @@ def test_an_agent_is_known_up_to_the_time_that_was_waited_for() -> None:
     assert clocks.seen_by_any(agent, 3) and not clocks.seen_by_any(agent, 4)
 
 
+def test_lanes_know_of_each_other_once_their_warp_has_joined() -> None:
+    clocks = Clocks(2)
+    copies = clocks.agent("copies", 0)
+
+    def known(lane: int) -> list[int]:
+        return [int(clocks.joined[0][agent][lane]) for agent in (0, copies)]
+
+    clocks.complete(0, copies, 3)  # for the lanes that began them
+    assert known(0) == known(9) == [0, 0]
+    clocks.join(0)
+    assert known(0) == known(9) == [1, 3] and clocks.now(0) == 2
+    clocks.complete(0, copies, 4)
+    published = clocks.release(0, np.arange(32) == 9)  # lane 9 arrives
+    assert known(9) == [1, 3]
+    clocks.acquire(1, published)
+    clocks.acquire(0, clocks.release(1))  # the warp waits for one that has waited for it
+    assert known(0) == [1, 3] and known(9) == [2, 4]
+    clocks.acquire(0, clocks.release(0))  # all arrive
+    assert known(0) == known(9) == [3, 4] and clocks.now(0) == 4
+
+
 def test_there_is_room_for_as_many_agents_as_come() -> None:
     clocks = Clocks(2)
     early = clocks.release(0)
