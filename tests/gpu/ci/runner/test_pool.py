@@ -1,6 +1,7 @@
 """Jobs on two real GPUs: each sees its own, a lock keeps others out, and a GPU that somebody else uses takes none.
 
-The kernel log is not looked at, because a container may not read it.
+The kernel log is not looked at, because a container may not read it. This process has all GPUs open, and is the one
+program beside the jobs that may: an earlier test may have opened some of them, and nothing else here closes them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ from ci.runner.members import Clock, Gpu, Host
 from ci.runner.pool import Job, Pool, Rules
 from ci.runner.table import TABLE
 from toolchain.knobs import ROOT
+from toolchain.runtime import gpus as visible
+from toolchain.runtime import open_executor
 
-pytestmark = pytest.mark.needs("two-gpus")
+pytestmark = [pytest.mark.needs("two-gpus"), pytest.mark.usefixtures("opened")]
 RULES = Rules(listen=0.05, silent=60, again=2, nobody=30, tries=2)
 # Uses all GPUs that it sees: 4 GiB of each, written again and again. Then says when it began and ended, and which.
 WORKER = """
@@ -81,10 +84,20 @@ class Place:
         return {**messages[-1], "notes": [each["note"] for each in messages if "note" in each]}
 
 
+@pytest.fixture(scope="module")
+def opened() -> Generator[None]:
+    """Every GPU in use by this process."""
+    with ExitStack() as stack:
+        for number in range(len(visible())):
+            stack.enter_context(open_executor(f"cuda:{number}"))
+        yield
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.chdir(ROOT)
     table = re.sub(r"free_gib = \d+", "free_gib = 0", TABLE.read_text())
+    table = re.sub(r"(?m)^processes = \d+", "processes = 1", table)
     (tmp_path / "health.toml").write_text(re.sub(r"(?m)^commands = .*$", 'commands = [["echo", "not read"]]', table))
     (tmp_path / "worker.py").write_text(WORKER)
     state = str(tmp_path / "state")
