@@ -1,5 +1,5 @@
 """`python -m benchmarks.cute.decode_step FOLDER [--output FILE]`: a decoding step of GPT-2 124M in one CuTe kernel, in
-several variants, with weights of 16 and of 8 bits, on this GPU.
+several variants, of one text with weights of 16 and of 8 bits, and of eight texts, on this GPU.
 
 Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each is checked against float64
 before it is timed, and its logits must have the same bits after. A time is the median of launches in a CUDA graph.
@@ -19,17 +19,18 @@ from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Expected, references, upload, verdict
 from gpt.config import GPTConfig
-from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, dims
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, dims
 from gpt.parameters.step_weights import COLUMNS
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import ConformanceError, TilestackError, UsageError
 from toolchain.runtime import Executor, open_executor
 from toolchain.runtime.launch import EntryLauncher
 
 from ..rows import by_rows
 
-OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS), "bf16"
+OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS), "bf16"
 LAUNCHES, REPLAYS = 20, 30
 
 
@@ -53,8 +54,8 @@ def main() -> int:
         of_op = [entry for entry in entries if entry.spec.op == op]
         if not of_op:
             continue
-        case = of_entry(of_op[0], executor.sms)
-        inputs = make_inputs(case, DTYPE, seed=0)
+        case = of_entry(of_op[0].spec, executor.sms)
+        inputs = at_the_end(make_inputs(case, DTYPE, seed=0))
         expected = references(case, DTYPE, inputs)
         for entry in of_op:
             try:
@@ -68,12 +69,20 @@ def main() -> int:
     return int(any("failed" in row for row in rows))
 
 
-def of_entry(entry: BundleEntry, sms: int) -> Case:
+def of_entry(spec: EntrySpec, sms: int) -> Case:
     """The sizes that an entry is for, at the last position of the longest cache, on a GPU of so many
     multiprocessors."""
-    c = entry.spec.constants
+    c = spec.constants
     config = GPTConfig(vocab_size=c["V"], n_ctx=c["X"], n_embd=c["C"], n_head=c["C"] // COLUMNS, n_layer=c["L"])
-    return Case(entry.spec.op, dims(entry.spec.op, config, c["V"], c["X"], sms), "a variant of the step")
+    return Case(spec.op, dims(spec.op, config, c["V"], c["X"], sms), "a variant of the step")
+
+
+def at_the_end(inputs: Inputs) -> Inputs:
+    """All texts where the first one is, at the last position, over keys and values as it has them."""
+    if len(inputs.arrays["positions"]) > 1:
+        inputs.arrays["positions"][:] = inputs.arrays["positions"][0]
+        inputs.outputs["cache"][:, :, 1:] = inputs.outputs["cache"][:, :, :1]  # (L, 2, N, P, C)
+    return inputs
 
 
 def measured(
