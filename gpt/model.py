@@ -27,6 +27,7 @@ from .families.families import SHARED, parts_of
 from .families.one_launch import OneLaunch, Parts, dims, op_of
 from .parameters.quantize import has_head, kind_of
 from .parameters.share import Share
+from .parameters.step_weights import Kept
 from .parameters.weights import Weights, check, load
 from .passes.arena import Arena
 from .passes.chosen import Chosen
@@ -98,6 +99,7 @@ class GPT:
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
         self._one_launches: dict[str, OneLaunch] = {}  # by op, made when they are first wanted
+        self._kept = Kept(self.executor)  # what they have of the weights
 
     @classmethod
     def from_pretrained(cls, path_or_name: str | Path, *, launcher: Launcher, dtype: str = "bf16") -> GPT:
@@ -200,7 +202,7 @@ class GPT:
     def _one_step(self, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts) -> Callable[[], None]:
         op = self._step_op(cache.batch)
         if op not in self._one_launches:
-            self._one_launches[op] = OneLaunch(op, self.config, self.weights, self.executor, self.vocabulary)
+            self._one_launches[op] = OneLaunch(op, self.config, self.weights, self.vocabulary, self._kept)
         return partial(self._one_launches[op], self.launcher, work, cache, out, parts)
 
     def _step_op(self, texts: int) -> str:

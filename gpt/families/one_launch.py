@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from toolchain.runtime import DeviceBuffer, Executor, Launcher
+from toolchain.runtime import DeviceBuffer, Launcher
 
 from ..config import GPTConfig
-from ..parameters.step_weights import COLUMNS, ROWS, UNITS, UNITS_F8, UNITS_TEXTS, packed, packed_f8, packed_head
+from ..parameters.step_weights import COLUMNS, ROWS, UNITS, UNITS_F8, UNITS_TEXTS, Kept, packed, packed_f8, packed_head
 from ..passes.kv_cache import KVCache
 from ..passes.workspace import Workspace
 
@@ -42,18 +42,20 @@ class OneLaunch:
     """Launches steps. It has copies of the weights of the layers, as the op takes them."""
 
     def __init__(
-        self, op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor, vocabulary: int
+        self, op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], vocabulary: int, kept: Kept
     ) -> None:
-        """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows."""
+        """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows. `kept`: the copies
+        that it has for its steps."""
+        executor = kept.executor
         sizes = dims(op, config, vocabulary, config.n_ctx, executor.sms)
         self._op, self._eps, self._visible = op, config.eps, config.vocab_size
         by_op = {OP: packed, OP_TEXTS: partial(packed, units=UNITS_TEXTS)}
-        self._arrays = by_op.get(op, packed_f8)(config, weights, executor) | {
+        self._arrays = by_op.get(op, packed_f8)(config, weights, kept) | {
             "wte": weights["wte.weight"], "wpe": weights["wpe.weight"], "norm_weight": weights["ln_f.weight"],
             "norm_bias": weights["ln_f.bias"],
         }  # fmt: skip
         if op == OP_F8_LOGITS:
-            self._arrays |= packed_head(weights, executor)
+            self._arrays |= packed_head(weights, kept)
         for name, shape, kind in (
             ("launches", "B", np.int32), ("sums", "S", np.int64), ("errors", "BW", np.int32)
         ):  # fmt: skip

@@ -25,8 +25,23 @@ LINEAR = {"qkv": "attn.c_attn", "proj": "attn.c_proj", "fc": "mlp.c_fc", "out": 
 NORMS = {"qkv": "ln_1", "fc": "ln_2"}
 
 
+class Kept:
+    """The copies of one model on its device. Of an array that several of its ops take alike there is one."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self._known: dict[tuple[str, tuple[int, ...], str], DeviceBuffer] = {}  # by name, shape and dtype
+
+    def __call__(self, name: str, array: Array) -> DeviceBuffer:
+        """An array of the model's weights, on the device."""
+        key = name, array.shape, array.dtype.name
+        if key not in self._known:
+            self._known[key] = self.executor.from_numpy(array)
+        return self._known[key]
+
+
 def packed(
-    config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor, units: int = UNITS
+    config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept, units: int = UNITS
 ) -> dict[str, DeviceBuffer]:  # fmt: skip
     """Those of a folded model in 16 bits, whose weights are (in, out). `units`: hidden units side by side."""
     width, hidden = config.n_embd, config.ffn
@@ -42,10 +57,10 @@ def packed(
             "out": part("out").reshape(hidden // units, units, width).swapaxes(1, 2),
         }  # fmt: skip
 
-    return _of_layers(config, executor, of)
+    return _of_layers(config, kept, of)
 
 
-def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
+def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept) -> dict[str, DeviceBuffer]:
     """Those of a model in 8 bits, whose weights are (out, in)."""
     width, hidden = config.n_embd, config.ffn
 
@@ -67,12 +82,12 @@ def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], executor: 
         made["out"] = out.reshape(width, hidden // UNITS_F8, UNITS_F8).swapaxes(0, 1)
         return made
 
-    return _of_layers(config, executor, of)
+    return _of_layers(config, kept, of)
 
 
-def packed_head(weights: Mapping[str, DeviceBuffer], executor: Executor) -> dict[str, DeviceBuffer]:
+def packed_head(weights: Mapping[str, DeviceBuffer], kept: Kept) -> dict[str, DeviceBuffer]:
     """What makes the logits in 8 bits."""
-    return {"head": executor.from_numpy(_tiled(weights[HEAD].numpy())), "head_scales": weights[HEAD_SCALE]}
+    return {"head": kept("head", _tiled(weights[HEAD].numpy())), "head_scales": weights[HEAD_SCALE]}
 
 
 def _tiled(weight: Array) -> Array:
@@ -87,7 +102,7 @@ def _times(weight: Array, row: Array) -> Array:
     return np.einsum("nk,k->n", *wide, dtype=np.float64).astype(np.float32)
 
 
-def _of_layers(config: GPTConfig, executor: Executor, of: Callable[[int], dict[str, Array]]) -> dict[str, DeviceBuffer]:
+def _of_layers(config: GPTConfig, kept: Kept, of: Callable[[int], dict[str, Array]]) -> dict[str, DeviceBuffer]:
     """The arrays of each layer, with the layers as their first dimension."""
     layers = in_threads(of, range(config.n_layer))
-    return {name: executor.from_numpy(np.stack([layer[name] for layer in layers])) for name in layers[0]}
+    return {name: kept(name, np.stack([layer[name] for layer in layers])) for name in layers[0]}

@@ -92,20 +92,35 @@ def test_one_launch_gives_eight_texts_what_many_give_them() -> None:
         assert np.abs(one - many).max() <= NEAR * np.abs(many).max()
 
 
-def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, made = _model(Launcher()), list[OneLaunch]()
+def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[OneLaunch]:
+    """Those that models make from here on."""
+    made = list[OneLaunch]()
 
     def make(*args: Any) -> OneLaunch:
         made.append(OneLaunch(*args))
         return made[-1]
 
     monkeypatch.setattr("gpt.model.OneLaunch", make)
-    given = list[Any]()
+    return made
+
+
+def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, given = _recorded(monkeypatch), list[Any]()
+    model = _model(Launcher())
     for _ in range(2):
         cache = KVCache(model, 1, 8)
         model.prefill(TOKENS[:1, :3], cache)
         given.append(model.decode(TOKENS[:1, 3], cache).numpy())
     assert np.array_equal(*given) and len(made) == 1
+
+
+def test_steps_of_one_text_and_of_eight_share_what_lies_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _recorded(monkeypatch)
+    model = _model(Launcher())
+    for texts in (1, 8):
+        Decode(model, KVCache(model, texts, 12))
+    one, eight = (vars(each)["_arrays"] for each in made)
+    assert {name for name in one if one[name] is not eight[name]} == {"out", "launches", "sums", "errors"}
 
 
 @pytest.mark.parametrize(
