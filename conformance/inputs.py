@@ -95,6 +95,8 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         for text, position in enumerate(arrays["positions"]):
             of_text = outputs["cache"][:, :, text] if case.op == "decode_step_texts" else outputs["cache"]
             of_text[:, :, int(position) :] = np.nan
+            if "cache_scales" in outputs:
+                outputs["cache_scales"][..., int(position) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
 
@@ -124,7 +126,7 @@ GROUPED_DECODING = (
 )  # fmt: skip
 CACHED_F8 = (
     "kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8",
-    "decode_attention_unsplit_f8", "kv_from_f8",
+    "decode_attention_unsplit_f8", "kv_from_f8", *(name for name in ops() if name.startswith("decode_step") and name.endswith("cache_f8")),
 )  # fmt: skip
 WEIGHTS = ("weight", "gate", "up", "qkv", "proj", "fc", "out", "head", "wte", "wpe")
 CACHES = ("k_cache", "v_cache")
@@ -141,7 +143,7 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
         return np.arange(len(array), dtype=np.int32)
     if name in (*CHANNEL, *WORK, *ops()[case.op].scratch) or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
-    if case.op in DECODING and case.op in CACHED_F8:  # attention reads them
+    if case.op in (*DECODING, *STEPS) and case.op in CACHED_F8:  # attention reads them
         return _array(case, name, array.shape, array.dtype, rng)
     values = normal(rng, array.shape)
     if case.op in DECODING and name == "k_cache":
@@ -257,13 +259,13 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[:, 0] *= 2e-3
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
-        case (("decode_step" | "decode_step_texts"), ("qkv" | "proj" | "fc" | "out")):
+        case (("decode_step" | "decode_step_texts" | "decode_step_cache_f8"), ("qkv" | "proj" | "fc" | "out")):
             values /= np.sqrt(case.dims["F" if name == "out" else "C"])
         case op, "wte" if op in STEPS:
             values /= np.sqrt(case.dims["C"])
         case op, ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe") if op in STEPS:
             values *= 0.1
-            if "f8" in op and name in ("proj_bias", "out_bias"):
+            if "weight_f8" in op and name in ("proj_bias", "out_bias"):
                 values += 0.3  # a mean of the residual stream
         case op, ("qkv" | "proj" | "fc" | "out" | "head") if op in STEPS:
             values = np.clip(100 * values, -LARGEST, LARGEST)
@@ -288,10 +290,10 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case ("kv_append_f8", ("k" | "v")):
             values *= np.exp2(rng.uniform(-8, 4, (*shape[:3], 1)))  # each head has a scale of its own
             values[0, 0, 0] = 0.0
-        case (op, ("k_cache" | "v_cache")) if op in CACHED_F8:
+        case (op, ("k_cache" | "v_cache" | "cache")) if op in CACHED_F8:
             values = np.clip(100 * values, -LARGEST, LARGEST)
-        case (op, ("k_scales" | "v_scales")) if op in CACHED_F8:  # growing along the positions, as _ramp
-            values = np.exp2(rng.uniform(-1, 1, shape)) * np.linspace(0.25, 1.0, shape[2]) / 100
+        case (op, ("k_scales" | "v_scales" | "cache_scales")) if op in CACHED_F8:  # growing along the positions, as _ramp
+            values = np.exp2(rng.uniform(-1, 1, shape)) * np.linspace(0.25, 1.0, shape[-1]) / 100
         case (op, "k_cache") if op in PAGED:  # along the pages, in whatever order they are
             values *= np.linspace(0.25, 3.0, shape[0] * shape[1]).reshape(*shape[:2], 1, 1)
         case "grouped_attention", ("q" | "k"):

@@ -42,13 +42,14 @@ from .registers_f8 import (
     power_of_two,
     product,
     put_raw,
+    quad,
     raw,
+    scale_of,
     transposed,
     widened,
 )
 
 WARP, ROWS, COLUMNS = 32, 8, 64  # ROWS: of a matrix. COLUMNS: of a key that are one load of four lanes
-LARGEST, SMALLEST = 448.0, 2.0**-126  # of e4m3; of scales
 TINY = 1e-30  # no weight at all
 FIRST_BYTES, LAST_BYTES = 0x5140, 0x7362  # of two registers by turns
 
@@ -372,10 +373,9 @@ class Attention:
                 largest = tree([magnitude(value) for value in values], largest_or_nan)
                 for bit in (1 << i for i in range(5) if 1 << i < lanes):
                     largest = largest_or_nan(largest, exchange(largest, bit))
-                scale = largest_or_nan(largest / LARGEST, cute.scalar(SMALLEST))
+                scale = scale_of(largest)
                 inverse = cute.scalar(1.0) / scale
-                four = [value * inverse for value in values]
-                word = cute.Scalar(arch.instruction("convert.quad", *four, results=[i32], atom="e4m3")[0])
+                word = quad([value * inverse for value in values])
                 with cute.when(cute.less(self.lane, lanes)):
                     put_raw(self._row(cache, self.position), self.lane, word)
                 with cute.when(cute.same(self.lane, 0)):

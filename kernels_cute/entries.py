@@ -114,7 +114,7 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = Step(
         c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"],
-        8 if "weight_f8" in spec.op else 16, 8 if spec.op.endswith("f8_logits") else 16,
+        *(8 if kind in spec.op else 16 for kind in ("weight_f8", "f8_logits", "cache_f8")),
     )  # fmt: skip
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
 
@@ -160,6 +160,9 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "decode_step_texts": _decode_step_texts,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,
+    "decode_step_cache_f8": _decode_step,
+    "decode_step_weight_f8_cache_f8": _decode_step,
+    "decode_step_weight_f8_logits_cache_f8": _decode_step,
     "cache_bf16": _cache_bf16,
     "cache_f8": _cache_f8,
     "attention_mma": _attention_mma,

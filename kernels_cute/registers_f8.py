@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import arith
@@ -12,6 +13,7 @@ from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.trace import current
 from toolchain.cute.layout import Layout
 
+LARGEST, SMALLEST = 448.0, 2.0**-126  # of e4m3; of scales
 PRODUCT = "mma.m16n8k16.f32.f16"
 
 
@@ -65,6 +67,16 @@ def magnitude(value: Any) -> Any:
 
 def largest_or_nan(a: Any, b: Any) -> Any:
     return cute.Scalar(current().insert(arith.MaximumfOp(a.value, b.value)).result)
+
+
+def scale_of(largest: Any) -> Any:
+    """What numbers are divided by that become e4m3, from their largest magnitude."""
+    return largest_or_nan(largest / LARGEST, cute.scalar(SMALLEST))
+
+
+def quad(four: Sequence[Any]) -> Any:
+    """Four f32 rounded to e4m3."""
+    return cute.Scalar(arch.instruction("convert.quad", *four, results=[i32], atom="e4m3")[0])
 
 
 def as_float(word: Any) -> Any:

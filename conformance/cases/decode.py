@@ -17,6 +17,9 @@ STEP_OPS: Mapping[str, Mapping[str, int]] = {
     "decode_step_texts": {"G": 48, "U": 64, "N": 8, "S": 8 * 36864},
     "decode_step_weight_f8": STEP_F8,
     "decode_step_weight_f8_logits": {**STEP_F8, "K": 6288},
+    "decode_step_cache_f8": {"G": 384, "U": 8},
+    "decode_step_weight_f8_cache_f8": STEP_F8,
+    "decode_step_weight_f8_logits_cache_f8": {**STEP_F8, "K": 6288},
 }
 
 CASES: tuple[Case, ...] = (

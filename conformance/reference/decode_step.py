@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .widened import widened
+from .widened import F8, widened
 
 Array = NDArray[Any]
+LARGEST = 448.0  # of f8E4M3FN
 
 
 def decode_step(
     arrays: Mapping[str, Array], eps: float, *, wide: type[np.floating[Any]], keep: Callable[[Array], Array]
-) -> tuple[Array, Array]:
-    """Logits (1, V) and the cache after the append, in the dtype `wide`. `arrays`: by the op's names. `keep`: rounds
-    what a launch would have left in memory."""
+) -> tuple[Array, ...]:
+    """Logits (1, V) and the cache after the append, in the dtype `wide`, and its scales if it is in 8 bits: there the
+    new numbers come without the rounding of their last step. `arrays`: by the op's names. `keep`: rounds what a launch
+    would have left in memory."""
     large = ("qkv", "proj", "fc", "out", "wte", "head")  # of these one layer, or one row, at a time
     a = {name: array.astype(wide) for name, array in arrays.items() if name not in large}
     scaled = "qkv_scales" in a  # weights in 8 bits, from which no norm was taken
@@ -53,10 +55,19 @@ def decode_step(
         return (value * a[f"{name}_scales"][layer] if scaled else value) + a[f"{name}_bias"][layer]
 
     seen = cache[:, :, : position + 1].reshape(*cache.shape[:2], -1, heads, size)  # (L, 2, S, H, D)
+    after, scales = cache.copy(), a.get("cache_scales")
+    if scales is not None:
+        seen = seen * scales[..., : position + 1].swapaxes(2, 3)[..., None]
     x = widened(arrays["wte"][token], wide) + a["wpe"][position]
     x = keep(x - x.mean())
     for layer in range(layers):
         q, *new = keep(of_norm("qkv", layer, x)).reshape(3, heads, size)
+        if scales is not None:
+            within, scales[layer, :, :, position] = _within(np.array(new))
+            after[layer, :, position] = within.reshape(2, -1)
+            new = within.astype(F8.dtype).astype(wide) * scales[layer, :, :, position, None]
+        else:
+            after[layer, :, position] = np.reshape(new, (2, -1))
         seen[layer, :, position] = new
         keys, values = seen[layer]
         scores = np.einsum("hd,phd->hp", q, keys) / wide(np.sqrt(size))
@@ -67,13 +78,11 @@ def decode_step(
         hidden = keep(0.5 * hidden * (1 + np.tanh(wide(np.sqrt(2 / np.pi)) * (hidden + wide(0.044715) * hidden**3))))
         x = keep(x + added("out", layer, hidden @ weight_of("out", layer)))
     last = keep(by_rms(x - x.mean() if scaled else x) * a["norm_weight"] + a["norm_bias"])
-    after = cache.copy()
     if "head" in arrays:
         logits = widened(_untiled(arrays["head"]), wide) @ last * a["head_scales"]
     else:
         logits = widened(arrays["wte"], wide) @ last
-    after[:, :, position] = seen[:, :, position].reshape(*cache.shape[:2], -1)
-    return keep(logits)[None], after
+    return (keep(logits)[None], after) if scales is None else (keep(logits)[None], after, scales)
 
 
 def decode_step_texts(
@@ -83,7 +92,8 @@ def decode_step_texts(
     of_text = list[tuple[Array, Array]]()
     for n in range(len(arrays["tokens"])):
         own = {"tokens": arrays["tokens"][n : n + 1], "positions": arrays["positions"][n : n + 1]}
-        of_text.append(decode_step({**arrays, **own, "cache": arrays["cache"][:, :, n]}, eps, wide=wide, keep=keep))
+        logits, cache = decode_step({**arrays, **own, "cache": arrays["cache"][:, :, n]}, eps, wide=wide, keep=keep)
+        of_text.append((logits, cache))
     return np.concatenate([logits for logits, _ in of_text]), np.stack([cache for _, cache in of_text], 2)
 
 
@@ -91,3 +101,10 @@ def _untiled(weight: Array) -> Array:
     """Tiles of rows and columns (I, W, R, D) as (I R, W D)."""
     tiles, across, rows, columns = weight.shape
     return weight.swapaxes(1, 2).reshape(tiles * rows, across * columns)
+
+
+def _within(rows: Array) -> tuple[Array, Array]:
+    """Rows divided by their scales, as quantize_rows rounds them next, and the scales."""
+    least = np.finfo(np.float32).smallest_normal
+    scales = np.maximum(np.abs(rows).max(axis=-1) / rows.dtype.type(LARGEST), least)
+    return rows * (rows.dtype.type(1) / scales[..., None]), scales

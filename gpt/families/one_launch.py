@@ -8,8 +8,6 @@ C = n_embd = H heads of D, L layers, V tokens in the vocabulary, P positions in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-
 import numpy as np
 
 from toolchain.runtime import DeviceBuffer, Launcher
@@ -22,20 +20,21 @@ from ..passes.workspace import Workspace
 Parts = tuple[DeviceBuffer, DeviceBuffer]  # the largest of each part of a row of logits, and its index, each (N, Z)
 OP, OP_F8, OP_F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
 OP_TEXTS, TEXTS = "decode_step_texts", 8
+IN_CACHE_F8 = "_cache_f8"  # behind the name of an op over a cache in 8 bits
+OPS_CACHE_F8 = tuple(op + IN_CACHE_F8 for op in (OP, OP_F8, OP_F8_LOGITS))
 WAITS = (  # what `errors` counts from 1 on
     "queries, keys and values of its cluster", "its cluster's parts of attention", "the sums of projections",
     "its cluster's part of the MLP", "the sums of the MLP",
 )  # fmt: skip
 
 
-def op_of(texts: int, *, folded: bool, quantized: str, logits: bool) -> str:
+def op_of(texts: int, *, folded: bool, quantized: str, logits: bool, cache: str) -> str:
     """The op of so many texts of a GPT-2 whose norms are folded, or whose products are of a dtype of 8 bits, and
-    perhaps its logits; "" if there is none."""
-    if folded:
-        return {1: OP, TEXTS: OP_TEXTS}.get(texts, "")
+    perhaps its logits, over a `cache` of one of KINDS; "" if there is none."""
     if texts > 1:
-        return ""
-    return (OP_F8_LOGITS if logits else OP_F8) if quantized == "f8E4M3FN" else ""
+        return OP_TEXTS if folded and texts == TEXTS and not cache else ""
+    op = OP if folded else (OP_F8_LOGITS if logits else OP_F8) if quantized == "f8E4M3FN" else ""
+    return op + IN_CACHE_F8 if op and cache else op
 
 
 class OneLaunch:
@@ -49,12 +48,11 @@ class OneLaunch:
         executor = kept.executor
         sizes = dims(op, config, vocabulary, config.n_ctx, executor.sms)
         self._op, self._eps, self._visible = op, config.eps, config.vocab_size
-        by_op = {OP: packed, OP_TEXTS: partial(packed, units=UNITS_TEXTS)}
-        self._arrays = by_op.get(op, packed_f8)(config, weights, kept) | {
+        self._arrays = _packed(op, config, weights, kept) | {
             "wte": weights["wte.weight"], "wpe": weights["wpe.weight"], "norm_weight": weights["ln_f.weight"],
             "norm_bias": weights["ln_f.bias"],
         }  # fmt: skip
-        if op == OP_F8_LOGITS:
+        if OP_F8_LOGITS in op:
             self._arrays |= packed_head(weights, kept)
         for name, shape, kind in (
             ("launches", "B", np.int32), ("sums", "S", np.int64), ("errors", "BW", np.int32)
@@ -74,19 +72,30 @@ class OneLaunch:
         largest one and its token in each of some `parts` of them."""
         layers, _, texts, positions, heads, size = cache.memory.shape
         shape = (layers, 2, texts, positions, heads * size) if texts > 1 else (layers, 2, positions, heads * size)
+        scales = {}
+        if cache.scales is not None:
+            scales["cache_scales"] = cache.scales.reshape(layers, 2, heads, positions)
         launcher(
             self._op, out.dtype, **self._arrays, tokens=work.tokens, positions=work.positions, logits=out,
             values=parts[0], indices=parts[1],
-            cache=cache.memory.reshape(*shape), eps=self._eps, visible=self._visible,
+            cache=cache.memory.reshape(*shape), **scales, eps=self._eps, visible=self._visible,
         )  # fmt: skip
+
+
+def _packed(
+    op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept
+) -> dict[str, DeviceBuffer]:  # fmt: skip
+    if OP_F8 in op:
+        return packed_f8(config, weights, kept)
+    return packed(config, weights, kept, UNITS_TEXTS if op == OP_TEXTS else UNITS)
 
 
 def dims(op: str, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
     """The sizes of the op's arrays. Its scratch has room for a block on each multiprocessor."""
     layers, width, texts = config.n_layer, config.n_embd, TEXTS if op == OP_TEXTS else 1
-    units = {OP: UNITS, OP_TEXTS: UNITS_TEXTS}.get(op, UNITS_F8)
-    tiles = {} if op in (OP, OP_TEXTS) else {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS}
-    if op == OP_F8_LOGITS:
+    units = UNITS_F8 if OP_F8 in op else UNITS_TEXTS if op == OP_TEXTS else UNITS
+    tiles = {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS} if OP_F8 in op else {}
+    if OP_F8_LOGITS in op:
         tiles["K"] = vocabulary // ROWS
     return tiles | {
         "N": texts, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,

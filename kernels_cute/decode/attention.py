@@ -9,17 +9,15 @@ from xdsl.dialects.builtin import f32
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
-from .block import Cache
+from .cached import Newest, numbers
 from .lanes import (
     CHUNK,
     COLUMNS,
     ROWS,
     WARP,
-    Across,
     across,
     chunks_where,
     dot,
-    floats,
     fold,
     greatest,
     pair_of,
@@ -33,26 +31,26 @@ from .products import has_row, operand, split, tile_times
 from .warps import Warps
 
 
-def attention(w: Warps, layer: Any, cache: Cache) -> None:
+def attention(w: Warps, layer: Any) -> None:
     s, here, lane = w.step, w.here, w.lane
     first = layer * s.steps(head=True)
     _tell_qkv(w, layer, first)
     mine = pair_of(lane) * 2
     pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(TOLD, here.told, mine, 2, layer)]
-    score = Across([dot(pair, w.words(TOLD, here.told, mine + HEAD, 2, layer))])
-    _weigh(w, first + s.qkv_slots, spread(pair, lane), score)
+    new = Newest(w, layer, pair)
+    _weigh(w, first + s.qkv_slots, spread(pair, lane), new)
     w.meet()
     _tell_part(w, layer)
-    _merge(w, layer, score.made()[0])
+    _merge(w, layer, new)
     w.meet()
-    number = first + s.qkv_slots + len(s.attended)
+    number = first + s.qkv_slots + s.kv_slots
     here.full.wait(number)
     with cute.when(cute.less(w.warp, s.warps // s.tiles)):
         _project(w, layer, number)
     w.arrive(number)
     # Nobody waits for it. Words of this layer stay until the warp has added to the sums of the MLP.
     with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, s.warps - 1))):
-        _append(w, layer, cache)
+        new.append()
 
 
 def projected(w: Warps) -> list[Any]:
@@ -89,9 +87,9 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 
-def _weigh(w: Warps, first: Any, q: list[Any], score: Across) -> None:
+def _weigh(w: Warps, first: Any, q: list[Any], new: Newest) -> None:
     """The warp's positions: 4 in each slot, 8 lanes for each. Their weights are relative to the warp's maximum.
-    `score`: of the new position, which is added up meanwhile."""
+    `new`: the new position, whose score is added up meanwhile."""
     s, here, lane = w.step, w.here, w.lane
     inside, read = list[Any](), list[list[list[Any]]]()
     mine = w.warp * 4 + lane // 8  # of the positions of a slot
@@ -99,30 +97,39 @@ def _weigh(w: Warps, first: Any, q: list[Any], score: Across) -> None:
         position = here.rank * s.span + i * 4 * s.warps + mine
         there = cute.less(position, w.position)
         inside.append(there if count == 4 * s.warps else cute.both(there, cute.less(mine, count)))
-        here.full.wait(first + i)
-        at = here.chunk(first + i) + mine * CHUNK + w.chunk
-        read.append(chunks_where(inside[-1], here.ring, [at, at + s.width // 2]))
-        w.arrive(first + i)
-    scores = [dot(floats(key), q) for key, _ in read]
+        slot = first + i // s.times
+        if i % s.times == 0:
+            here.full.wait(slot)
+        at = here.chunk(slot) * s.times + i % s.times * s.width + mine * CHUNK + w.chunk
+        read.append(chunks_where(inside[-1], here.ring, [at, at + s.width // 2], CHUNK // 2 // s.times))
+        if (i + 1) % s.times == 0 or i + 1 == len(s.attended):
+            w.arrive(slot)
+    scores = [dot(numbers(key, s.cache_bits), q) for key, _ in read]
     for mask in (4, 2, 1):
         scores = across(scores, mask)
-        score.step()
+        new.step()
+    if s.cache_bits == 8:
+        scores = [one * w.key_scales[i] for i, one in enumerate(scores)]
     scores = [cute.select(there, one, NEVER) for there, one in zip(inside, scores, strict=True)]
     most = scores[0]
     for one in scores[1:]:
         most = most.maximum(one)
     for mask in (16, 8):
         most = greatest(most, mask)
-        score.step()
+        new.step()
     weights = [
         cute.select(there, cute.Scalar(arch.instruction("exp2", one - most, results=[f32])[0]), 0.0)
         for one, there in zip(scores, inside, strict=True)
     ]
     mixed, sum_ = [cute.scalar(0.0)] * CHUNK, total(weights)
+    if s.cache_bits == 8:
+        weights = [one * w.value_scales[i] for i, one in enumerate(weights)]
     for (_, value), weight in zip(read, weights, strict=True):
-        mixed = [one.fma(weight, so_far) for one, so_far in zip(floats(value), mixed, strict=True)]
+        mixed = [one.fma(weight, so_far) for one, so_far in zip(numbers(value, s.cache_bits), mixed, strict=True)]
+        new.step()
     for mask in (16, 8):
         (sum_,), mixed = across([sum_], mask), fold(mixed, lane, (mask,))
+        new.step()
     put(w.weighed, w.warp * (HEAD // 2) + pair_of(lane), mixed)
     with cute.when(cute.same(lane, 0)):
         put(w.weights, w.warp, [most, sum_])
@@ -159,15 +166,15 @@ def scaled(pairs: list[list[Any]]) -> tuple[Any, list[Any], Any]:
     return most, scales, dot([pair[1] for pair in pairs], scales)
 
 
-def _merge(w: Warps, layer: Any, score: Any) -> None:
+def _merge(w: Warps, layer: Any, new: Newest) -> None:
     """8 elements of the head's result by each warp: 4 lanes for each block's part. The new position is in no part."""
     s, here, lane = w.step, w.here, w.lane
-    source = lane // 4
+    source, score = lane // 4, new.score()
     for i in range(0, RANKS, s.warps):
         eight = w.warp + i
         with cute.when(cute.less(eight, RANKS)):
             pair = eight * 4 + lane % 4
-            new = w.words(TOLD, here.told, pair * 2 + 2 * HEAD, 2, layer)
+            value = new.value(pair * 2)
             mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
             most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
             top = greatest(most, 16, 8, 4).maximum(score)
@@ -175,14 +182,5 @@ def _merge(w: Warps, layer: Any, score: Any) -> None:
             sum_, *found = across([value * scale for value in (weight, *mixed)], 16, 8, 4)
             whole = cute.scalar(1.0) / (sum_ + own)
             with cute.when(cute.same(source, 0)):
-                high, low = split([a.fma(own, b) * whole for a, b in zip(new, found, strict=True)], s.bits)
+                high, low = split([a.fma(own, b) * whole for a, b in zip(value, found, strict=True)], s.bits)
                 w.merged[pair], w.merged[pair + WARP] = high, low
-
-
-def _append(w: Warps, layer: Any, cache: Cache) -> None:
-    """The new key and value to the cache, by the block that has read the positions around them."""
-    s, here = w.step, w.here
-    for which in range(2):
-        pair = w.words(TOLD, here.told, w.lane * 2 + (which + 1) * HEAD, 2, layer)
-        row = (layer * 2 + which) * cache.positions + w.position
-        put(cache.numbers, row * (s.width // 2) + here.head * (HEAD // 2) + w.lane, [one.to("bf16") for one in pair])

@@ -19,10 +19,12 @@ from .plan import FAR, HEAD, RANKS, Step
 
 @dataclass(frozen=True)
 class Cache:
-    """Keys and values (L, 2, P, C) in one dimension, and P."""
+    """Keys and values (L, 2, P, C) in one dimension, and P. `scales`: of those in 8 bits, (L, 2, H, P) in one
+    dimension."""
 
     numbers: Any
     positions: Any
+    scales: Any = None
 
 
 class Place:

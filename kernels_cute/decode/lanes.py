@@ -46,14 +46,13 @@ def floats(words: Sequence[Any]) -> list[Any]:
     return [cute.Scalar(value) for pair in pairs for value in pair]
 
 
-def chunks_where(condition: Any, tensor: Any, numbers: Sequence[Any]) -> list[list[Any]]:
-    """Chunks of bf16 as registers; zeros in lanes where a condition does not hold, which read nothing."""
-    each = CHUNK // 2
+def chunks_where(condition: Any, tensor: Any, numbers: Sequence[Any], each: int = CHUNK // 2) -> list[list[Any]]:
+    """Chunks of `each` registers; zeros in lanes where a condition does not hold, which read nothing."""
     held = cute.make_fragment(each * len(numbers), "i32")
     cute.fill(held, cute.scalar(0, i32))
     with cute.when(condition):  # nothing but loads, so that the warp is not divided
         for i, number in enumerate(numbers):
-            for j, word in enumerate(raw(tensor, number, CHUNK)):
+            for j, word in enumerate(raw(tensor, number, 2 * each)):
                 held[i * each + j] = word
     return [[held[i * each + j] for j in range(each)] for i in range(len(numbers))]
 

@@ -54,7 +54,8 @@ class Step(Sizes):
     """`clusters`: of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring;
     `flying`: those that may be on their way at once, 0 for any. `bits`: of a weight of the layers; those of 8 are
     multiplied with x as the norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes
-    the logits. Raises UsageError."""
+    the logits. `cache_bits`: of a key's or a value's number; those of 8 have a scale for each head of each position.
+    Raises UsageError."""
 
     clusters: int = 12
     units: tuple[int, int] = (32, 32)
@@ -62,6 +63,7 @@ class Step(Sizes):
     flying: int = 3
     bits: int = 16
     logit_bits: int = 16
+    cache_bits: int = 16
 
     def __post_init__(self) -> None:
         made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
@@ -108,9 +110,19 @@ class Step(Sizes):
 
     @property
     def attended(self) -> list[int]:
-        """Positions in each of a block's slots of keys and values, which hold 4 for each warp."""
+        """A block's positions, 4 for each warp at a time."""
         most = 4 * self.warps
         return [min(most, self.span - first) for first in range(0, self.span, most)]
+
+    @property
+    def times(self) -> int:
+        """How often keys and values of 4 positions for each warp fit a slot."""
+        return 16 // self.cache_bits
+
+    @property
+    def kv_slots(self) -> int:
+        """Slots of a block's keys and values."""
+        return -(-len(self.attended) // self.times)
 
     @property
     def words(self) -> int:
@@ -130,4 +142,4 @@ class Step(Sizes):
     def steps(self, *, head: bool) -> int:
         """Slots of a layer."""
         units = 2 * self.units[0 if head else 1] // self.rows
-        return units + (self.qkv_slots + len(self.attended) + 1 if head else 0)
+        return units + (self.qkv_slots + self.kv_slots + 1 if head else 0)

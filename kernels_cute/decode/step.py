@@ -35,6 +35,7 @@ from toolchain.cute.dsl import arch
 
 from .attention import attention, projected
 from .block import Cache, Here, as_number, as_scalar, element_address, flat
+from .cached import read_scales
 from .lanes import ROWS, WARP, dot, floats, vector
 from .likeliest import Likeliest
 from .mlp import mlp, own_column
@@ -82,11 +83,11 @@ def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "
             logits = arrays["wte" if s.logit_bits == 16 else "head"]
             Producer(here, {**arrays, "logits": logits}, given[-1], position).run()
         with cute.when(cute.less(here.warp, s.warps)):
-            w = Warps(here, arrays, arrays["sums"], a["launches"], a["eps"], position)
+            cached = Cache(arrays["cache"], a["cache"].shape[2], arrays.get("cache_scales"))
+            w = Warps(here, arrays, arrays["sums"], a["launches"], a["eps"], position, cached)
             start(w, arrays["wte"], arrays["wpe"], as_number(a["tokens"][0]))
-            cached = Cache(arrays["cache"], a["cache"].shape[2])
             for layer in cute.range_(s.layers):
-                walk_layer(w, layer, cached)
+                walk_layer(w, layer)
             found = Likeliest(w, a["visible"])
             logits_of(w, arrays, found)
             found.tell(arrays["values"], arrays["indices"], a["values"].shape[1])
@@ -127,6 +128,8 @@ def read_ahead(w: Warps, layer: Any) -> None:
         if head:
             row = (lane // ROWS).minimum(2) * s.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
             w.of_qkv.read(0, layer, row)
+            if s.cache_bits == 8:
+                read_scales(w, layer)
         units = s.units[0 if head else 1]
         for batch in range(0, units, WARP):
             unit = here.first_unit(head=head) + (lane + batch).minimum(units - 1)
@@ -152,12 +155,12 @@ def fetch(w: Warps, layer: Any) -> None:
             arch.instruction("prefetch", element_address(w.sums, w.column(layer, 0, line * 16)))
 
 
-def walk_layer(w: Warps, layer: Any, cache: Cache) -> None:
+def walk_layer(w: Warps, layer: Any) -> None:
     """A layer: attention in the blocks with a head, and the MLP in all."""
     s, here = w.step, w.here
     after = (layer + 1).minimum(s.layers - 1)
     with cute.when(here.with_head) if s.clusters > s.heads else nullcontext():
-        attention(w, layer, cache)
+        attention(w, layer)
     add(w, w.sum(layer, 0, s.heads), w.proj_bias[0])
     w.out_bias[0] = w.next_out_bias[0]  # was read long ago
     here.either(partial(mlp, w, layer))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from .block import Place, chunk_address
-from .lanes import CHUNK, ROWS
+from .lanes import ROWS
 from .plan import HEAD, RANKS
 
 
@@ -85,7 +86,7 @@ class Producer(Stream):
             of_block = [(layer * 3 + which) * (s.width // ROWS) + here.block for which in range(3)]
             for i in range(0, 3, s.tiles):
                 slots.append(partial(self.rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
-            for i in range(len(s.attended)):
+            for i in range(s.kv_slots):
                 slots.append(partial(self._positions, layer, i))
             slots.append(partial(self.rows, "proj", [layer * (s.heads * RANKS) + here.block], s.slot // s.tiles))
         first_unit = layer * (4 * s.width // s.rows) + here.first_unit(head=head) // s.rows
@@ -98,16 +99,17 @@ class Producer(Stream):
     def _positions(self, layer: Any, i: int, number: Any) -> None:
         """Fills a slot with keys and values of some positions, unless all of them are yet to come."""
         s, here = self.step, self.here
-        first, boxes = here.rank * s.span + i * 4 * s.warps, s.attended[i] // s.box
+        counts = s.attended[i * s.times : (i + 1) * s.times]
+        first = here.rank * s.span + i * s.times * 4 * s.warps
         filled = cute.less(first, self.position)
         self.wait(number)
         with cute.when(cute.invert(filled)):
             here.full.arrive(number)
         with cute.when(filled):
-            here.full.expect(number, 2 * s.attended[i] * HEAD * 2)
-            for which in range(2):
-                for box in range(boxes):
-                    into = which * (s.width // 2) + box * (s.box * HEAD // CHUNK)
-                    place, at = chunk_address(here.ring, here.chunk(number) + into), first + box * s.box
+            here.full.expect(number, 2 * sum(counts) * HEAD * s.cache_bits // 8)
+            for (j, count), which in product(enumerate(counts), range(2)):
+                for box in range(count // s.box):
+                    into = (2 * j + which) * (s.width // (2 * s.times)) + box * (s.box * HEAD * s.cache_bits // 128)
+                    place, at = chunk_address(here.ring, here.chunk(number) + into), first + j * 4 * s.warps + box * s.box
                     signal = here.full.at(number % s.slots)
                     arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, which, layer)

@@ -12,7 +12,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 
-from .block import Here, element_address
+from .block import Cache, Here, element_address
 from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, pair_of, raw, total, vector
 from .plan import ADDED, HEAD, PROJECTED
 from .products import Operand, columns_times, has_row, operand, split, tile_columns
@@ -22,11 +22,13 @@ from .team import Team
 class Warps(Team):
     """`x`: the lane's pair of columns of the residual stream."""
 
-    def __init__(self, here: Here, vectors: dict[str, Any], sums: Any, launches: Any, eps: Any, position: Any) -> None:
+    def __init__(
+        self, here: Here, vectors: dict[str, Any], sums: Any, launches: Any, eps: Any, position: Any, cache: Cache
+    ) -> None:  # fmt: skip
         """`vectors`: biases, scales, and what else there is a number of for each row or column of a layer's weight."""
         super().__init__(here, sums, launches)
         s = here.step
-        self.vectors, self.eps, self.position = vectors, eps, position
+        self.vectors, self.eps, self.position, self.cache = vectors, eps, position, cache
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
         self.batches = -(-(max(s.units) // ROWS + 1) // 4)
@@ -50,6 +52,10 @@ class Warps(Team):
         # x by the root mean square of the norm before is what is multiplied in 8 bits; and that root.
         self.last_scale, self.last_root = cute.make_fragment(1, "f32"), cute.make_fragment(1, "f32")
         self.x = cute.make_fragment(2, "f32")
+        if s.cache_bits == 8:
+            self.key_scales, self.value_scales = (cute.make_fragment(len(s.attended), "f32") for _ in range(2))
+            for held in (self.key_scales, self.value_scales):
+                cute.fill(held, 0.0)
 
     def whole(self, values: Sequence[Any], place: int) -> list[Any]:
         """Sums over all lanes of all warps. `place`: where in shared memory, the first of as many."""

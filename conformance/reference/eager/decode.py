@@ -94,3 +94,15 @@ def decode_step_texts(cache: Array, eps: float, visible: int, *, dtype: str, **a
 
 
 decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step
+
+
+def decode_step_cache_f8(
+    cache: Array, cache_scales: Array, eps: float, visible: int, *, dtype: str, **arrays: Array
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    del visible
+    given = {**arrays, "cache": cache, "cache_scales": cache_scales}
+    logits, kept, scales = whole.decode_step(given, eps, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
+    return rounded(logits, dtype), kept.astype(cache.dtype), scales
+
+
+decode_step_weight_f8_cache_f8 = decode_step_weight_f8_logits_cache_f8 = decode_step_cache_f8

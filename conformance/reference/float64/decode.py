@@ -78,7 +78,7 @@ def decode_attention_unsplit(
     return keys, values, out
 
 
-def decode_step(cache: Array, eps: float, visible: int, **arrays: Array) -> tuple[F64, F64]:
+def decode_step(cache: Array, eps: float, visible: int, **arrays: Array) -> tuple[F64, ...]:
     """Logits and the cache."""
     del visible  # says which tokens may be chosen
     return whole.decode_step({**arrays, "cache": cache}, eps, wide=np.float64, keep=lambda x: x)
@@ -91,3 +91,15 @@ def decode_step_texts(cache: Array, eps: float, visible: int, **arrays: Array) -
 
 
 decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step
+
+
+def decode_step_cache_f8(
+    cache: Array, cache_scales: Array, eps: float, visible: int, **arrays: Array
+) -> tuple[F64, F64, F64]:  # fmt: skip
+    """Logits, the cache without the rounding of its last step, so that a number on the other side of a tie is no error,
+    and its scales."""
+    logits, *cached = decode_step(cache, eps, visible, **arrays, cache_scales=cache_scales)
+    return logits, cached[0], cached[1]
+
+
+decode_step_weight_f8_cache_f8 = decode_step_weight_f8_logits_cache_f8 = decode_step_cache_f8

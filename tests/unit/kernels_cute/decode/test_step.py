@@ -11,6 +11,7 @@ import pytest
 
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
+from conformance.reference import float64
 from conformance.run import references, verdict
 from kernels_cute.decode.plan import Step
 from kernels_cute.entries import TracedKernel, made
@@ -26,12 +27,13 @@ SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS
 TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 4, "FLYING": 0}
 ALONE = TINY | {"CLUSTERS": 1, "UNITS": 32, "UNITS_APART": 8}
 OP, F8, F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
+CACHE_F8 = "_cache_f8"
 TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
 
 
 def _case(sizes: dict[str, int], positions: int, op: str = OP) -> Case:
     """The new token is at the last position of a cache as long as the model allows, and in the middle of another."""
-    layers, width, units = sizes["L"], sizes["C"], 8 if op == OP else 16
+    layers, width, units = sizes["L"], sizes["C"], 16 if F8 in op else 8
     more = {
         "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
         "B": 8 * sizes["CLUSTERS"], "S": 4 * layers * width, "W": width // 64, "G": 4 * width // units, "U": units,
@@ -84,6 +86,9 @@ def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
         (TINY_F8, 30, F8_LOGITS),
         (TINY, 1, OP),  # nothing was there before
         (TINY, 30, OP),  # some blocks have no position, and the cache ends within a slot
+        (SMALL, 96, F8 + CACHE_F8),
+        (TINY_F8, 30, F8_LOGITS + CACHE_F8),
+        (TINY, 1, OP + CACHE_F8),
     ],
 )
 def test_it_computes_a_step(sizes: dict[str, int], positions: int, op: str) -> None:
@@ -93,6 +98,19 @@ def test_it_computes_a_step(sizes: dict[str, int], positions: int, op: str) -> N
     arrays = _step(sizes, inputs, op=op)
     _check(arrays, case, inputs)
     assert (arrays["launches"] == 1).all()
+
+
+@pytest.mark.parametrize("op", [OP, F8])
+def test_a_cache_in_8_bits_gets_what_the_models_ops_append(op: str) -> None:
+    """The first layer's key and value are those of a cache in bf16, rounded, bit by bit."""
+    sizes = TINY_F8 | {"X": 64}
+    plain, rounded = (make_inputs(_case(sizes, 40, name), "bf16", seed=4) for name in (op, op + CACHE_F8))
+    wanted = _step(sizes, plain, op=op)
+    arrays = _step(sizes, replace(rounded, arrays=plain.arrays), op=op + CACHE_F8)
+    heads = wanted["cache"][0, :, 20].reshape(4, 64)
+    numbers, scales = float64.quantize_rows(heads)
+    assert np.array_equal(arrays["cache"][0, :, 20].reshape(4, 64).astype(np.float64), numbers)
+    assert np.array_equal(arrays["cache_scales"][0, :, :, 20].reshape(4), scales)
 
 
 def test_the_next_launch_finds_its_sums_cleared() -> None:
