@@ -126,7 +126,7 @@ GROUPED_DECODING = (
 )  # fmt: skip
 CACHED_F8 = (
     "kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8",
-    "decode_attention_unsplit_f8", "kv_from_f8", *(name for name in ops() if name.startswith("decode_step") and name.endswith("cache_f8")),
+    "decode_attention_unsplit_f8", "kv_from_f8", *(name for name in ops() if name.endswith("cache_f8")),
 )  # fmt: skip
 WEIGHTS = ("weight", "gate", "up", "qkv", "proj", "fc", "out", "head", "wte", "wpe")
 CACHES = ("k_cache", "v_cache")
@@ -292,7 +292,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0, 0, 0] = 0.0
         case (op, ("k_cache" | "v_cache" | "cache")) if op in CACHED_F8:
             values = np.clip(100 * values, -LARGEST, LARGEST)
-        case (op, ("k_scales" | "v_scales" | "cache_scales")) if op in CACHED_F8:  # growing along the positions, as _ramp
+        case (op, ("k_scales" | "v_scales" | "cache_scales")) if op in CACHED_F8:
+            # growing along the positions, as _ramp
             values = np.exp2(rng.uniform(-1, 1, shape)) * np.linspace(0.25, 1.0, shape[-1]) / 100
         case (op, "k_cache") if op in PAGED:  # along the pages, in whatever order they are
             values *= np.linspace(0.25, 3.0, shape[0] * shape[1]).reshape(*shape[:2], 1, 1)

@@ -209,12 +209,13 @@ class GPT:
         """The op of a step of so many texts as one launch, or "" if there is none for such a model."""
         if self.config.family != "gpt2":
             return ""
-        return op_of(texts, folded=self.folded, quantized=self.quantized, logits=has_head(self.weights), cache=self.cache)
+        logits = has_head(self.weights)
+        return op_of(texts, folded=self.folded, quantized=self.quantized, logits=logits, cache=self.cache)
 
     def takes_one_launch(self, cache: KVCache) -> bool:
         """Whether a step over this cache is one launch. It is for one text of a GPT-2 that is folded, or whose weights
-        are 8-bit floats, and for eight of a folded one, if the source has an entry for its sizes and the device has as
-        many multiprocessors as the one that the policy is for."""
+        are 8-bit floats, and for eight of a folded one whose cache is in 16 bits, if the source has an entry for its
+        sizes and the device has as many multiprocessors as the one that the policy is for."""
         launcher, config, op = self.launcher, self.config, self._step_op(cache.batch)
         parts = [cache.memory] if cache.scales is None else [cache.memory, cache.scales]
         whole = all(part.layout.aligned_contiguous for part in parts)

@@ -1,5 +1,5 @@
 """`python -m benchmarks.cute.decode_step FOLDER [--output FILE]`: a decoding step of GPT-2 124M in one CuTe kernel, in
-several variants, of one text with weights of 16 and of 8 bits, and of eight texts, on this GPU.
+several variants, of one text with weights and a cache of 16 and of 8 bits, and of eight texts, on this GPU.
 
 Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each is checked against float64
 before it is timed, and its logits must have the same bits after. A time is the median of launches in a CUDA graph.
@@ -19,7 +19,7 @@ from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Expected, references, upload, verdict
 from gpt.config import GPTConfig
-from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, dims
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OPS_CACHE_F8, dims
 from gpt.parameters.step_weights import COLUMNS
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
@@ -30,7 +30,7 @@ from toolchain.runtime.launch import EntryLauncher
 
 from ..rows import by_rows
 
-OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS), "bf16"
+OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS, *OPS_CACHE_F8, OP_TEXTS), "bf16"
 LAUNCHES, REPLAYS = 20, 30
 
 

@@ -8,6 +8,7 @@ C = n_embd = H heads of D, L layers, V tokens in the vocabulary, P positions in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 import numpy as np
 
 from toolchain.runtime import DeviceBuffer, Launcher

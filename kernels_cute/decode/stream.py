@@ -110,6 +110,7 @@ class Producer(Stream):
             for (j, count), which in product(enumerate(counts), range(2)):
                 for box in range(count // s.box):
                     into = (2 * j + which) * (s.width // (2 * s.times)) + box * (s.box * HEAD * s.cache_bits // 128)
-                    place, at = chunk_address(here.ring, here.chunk(number) + into), first + j * 4 * s.warps + box * s.box
+                    place = chunk_address(here.ring, here.chunk(number) + into)
+                    at = first + j * 4 * s.warps + box * s.box
                     signal = here.full.at(number % s.slots)
                     arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, which, layer)

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.compare import benchmark_bound
 from gpt.config import PRESETS
-from gpt.families.one_launch import OP, OP_F8, OP_TEXTS
+from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_TEXTS
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -40,26 +40,26 @@ def _continued(
 
 
 @pytest.mark.parametrize(
-    ("positions", "length", "kind", "texts"),
+    ("positions", "length", "kind", "texts", "cached"),
     [
-        (1024, 290, "", 1), (1024, 1, "", 1), (100, 92, "", 1), (1024, 290, "f8-weights", 1), (1024, 290, "", 8),
-        (100, 92, "", 8),
+        (1024, 290, "", 1, ""), (1024, 1, "", 1, ""), (100, 92, "", 1, ""), (1024, 290, "f8-weights", 1, ""),
+        (1024, 290, "", 8, ""), (100, 92, "", 8, ""), (1024, 290, "f8-weights", 1, "f8"), (100, 92, "", 1, "f8"),
     ],
 )  # fmt: skip
 def test_one_launch_gives_the_logits_of_many(
-    cuda: Executor, bundle: Bundle, positions: int, length: int, kind: str, texts: int
+    cuda: Executor, bundle: Bundle, positions: int, length: int, kind: str, texts: int, cached: str
 ) -> None:
     """On a GPU without an entry for it, `fastest` takes many launches too."""
     one, many, op = (
         Launcher(bundle, "fastest", cuda),
         Launcher(bundle, "mlir", cuda),
-        OP_F8 if kind else OP if texts == 1 else OP_TEXTS,
+        (OP_F8 if kind else OP if texts == 1 else OP_TEXTS) + (IN_CACHE_F8 if cached else ""),
     )
     has = bool(bundle.entries_of("cute", op, "bf16")) and cuda.target == "sm_90" and cuda.sms >= 132
     config, weights = PRESETS["gpt2"], random_weights(PRESETS["gpt2"], seed=0)
     if kind:
         config, weights = quantized(config, weights, kind)
-    models = [GPT(config, weights, launcher, "bf16") for launcher in (one, many)]
+    models = [GPT(config, weights, launcher, "bf16", cache=cached) for launcher in (one, many)]
     given, likeliest = _continued(models[0], positions, length, graph=True, texts=texts)
     wanted, _ = _continued(models[1], positions, length, graph=True, texts=texts)
     assert (op in one.borrowed_ops) is has and op not in many.borrowed_ops

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpt.config import PRESETS, GPTConfig
-from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OneLaunch, dims
+from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OPS_CACHE_F8, OneLaunch, dims
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -19,7 +19,9 @@ from toolchain.errors import ConformanceError
 from ..conftest import POLICY, ReferenceLauncher
 
 CONFIG = GPTConfig(vocab_size=300, n_ctx=32, n_embd=768, n_head=12, n_layer=2)
+OPS = (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, *OPS_CACHE_F8)
 NEAR = 0.02  # of the largest: two ways of rounding to bf16, through two layers
+NEAR_CACHE_F8 = 0.1  # numbers near 448 are 32 apart in e4m3
 NEAR_F8 = 0.06  # logits in 8 bits beside those in 16: each weight may be 2^-4 of itself away
 TOKENS = np.random.default_rng(1).integers(0, 300, (2, 9)).astype(np.int32)
 
@@ -32,7 +34,7 @@ class Launcher(ReferenceLauncher):
         self.target, self.executor.sms, self._has = "sm_90", POLICY.sms, has
 
     def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
-        return self._has and op in (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS) and dtype == "bf16" and dims["P"] <= 32
+        return self._has and op in OPS and dtype == "bf16" and dims["P"] <= 32
 
 
 def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
@@ -43,9 +45,11 @@ def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
     return GPT(config, weights, launcher, "bf16", **more)
 
 
+@pytest.mark.parametrize("cached", ["", "f8"])
 @pytest.mark.parametrize(("kind", "op"), [("", OP), ("f8", OP_F8), ("f8-weights", OP_F8), ("f8, logits", OP_F8_LOGITS)])
-def test_one_launch_gives_the_logits_and_the_cache_of_many(kind: str, op: str) -> None:
-    one, many = _model(Launcher(), kind), _model(Launcher(has=False), kind)
+def test_one_launch_gives_the_logits_and_the_cache_of_many(kind: str, op: str, cached: str) -> None:
+    one, many = (_model(Launcher(has=has), kind, cache=cached) for has in (True, False))
+    op += IN_CACHE_F8 if cached else ""
     logits, caches, likeliest = list[Any](), list[KVCache](), list[int]()
     for model in (one, many):
         cache = KVCache(model, 1, 12)
@@ -63,11 +67,19 @@ def test_one_launch_gives_the_logits_and_the_cache_of_many(kind: str, op: str) -
     assert op in launched[0] and op not in launched[1]
     assert "argmax_parts" in launched[1] and "argmax_parts" not in launched[0], "a step finds the likeliest token"
     largest = np.abs(logits[1]).max()
-    near = NEAR_F8 if op == OP_F8_LOGITS else NEAR
+    near = NEAR_F8 if OP_F8_LOGITS in op else NEAR
     assert np.abs(logits[0] - logits[1]).max() <= near * largest
-    filled = [cache.memory.numpy()[:, :, :, :7].astype(np.float64) for cache in caches]
-    assert np.abs(filled[0] - filled[1]).max() <= NEAR * np.abs(filled[1]).max()
+    filled = [_filled(cache, 7) for cache in caches]
+    assert np.abs(filled[0] - filled[1]).max() <= (NEAR_CACHE_F8 if cached else NEAR) * np.abs(filled[1]).max()
     assert caches[0].lengths.tolist() == [7]
+
+
+def _filled(cache: KVCache, positions: int) -> Any:
+    """Keys and values of the first positions, with their scales."""
+    numbers = cache.memory.numpy()[:, :, :, :positions].astype(np.float64)
+    if cache.scales is None:
+        return numbers
+    return numbers * cache.scales.numpy()[..., :positions].swapaxes(3, 4)[..., None]
 
 
 def test_one_launch_gives_eight_texts_what_many_give_them() -> None:
@@ -127,7 +139,7 @@ def test_steps_of_one_text_and_of_eight_share_what_lies_alike(monkeypatch: pytes
     ("options", "texts", "wanted"),
     [
         ({}, 1, True), ({}, 8, True), ({}, 2, False), ({"folded": False}, 1, False), ({"folded": False}, 8, False),
-        ({"cache": "f8"}, 1, False), ({"cache": "f8"}, 8, False),
+        ({"cache": "f8"}, 1, True), ({"cache": "f8"}, 8, False), ({"cache": "f8", "folded": False}, 1, False),
     ],
 )  # fmt: skip
 def test_it_is_for_one_text_or_eight_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
@@ -149,7 +161,7 @@ def test_a_smaller_gpu_and_the_interpreter_take_many_launches() -> None:
 
 def test_the_entry_is_for_gpt2_alone() -> None:
     gpt2 = PRESETS["gpt2"]
-    for op in (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS):
+    for op in OPS:
         (entry,) = (spec for spec in entries_of("cute") if spec.op == op)
         assert entry.unmet(dims(op, gpt2, 50304, 100, 132)) is None
         assert entry.unmet(dims(op, gpt2, 50304, 100, 95)) is not None
