@@ -7,6 +7,7 @@ so that only the same run is continued.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -145,8 +146,10 @@ def bundle_hash(bundle: Bundle) -> str:
     return hashlib.sha256((bundle.root / MANIFEST).read_bytes()).hexdigest()[:16]
 
 
+@functools.cache
 def code_hash() -> str:
-    """Of the code that makes inputs and references, compares, and interprets."""
+    """Of the code that makes inputs and references, compares, and interprets. A process has loaded it once, so that it
+    has one hash, whatever is edited meanwhile."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
     for folder in CODE:

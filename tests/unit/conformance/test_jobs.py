@@ -95,15 +95,18 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, jo
 
 @dataclass(frozen=True)
 class Begins:
-    """A job that writes down when it begins."""
+    """A job that writes down that it begins. `side`: of a named pipe, which opens only once the other side does: the
+    two jobs that are to be first end after both have begun."""
 
     name: str
     begun: Path
+    side: str
 
     def __call__(self, _: JobContext) -> Iterator[CellResult]:
         with self.begun.open("a") as file:
             file.write(self.name)
-        time.sleep(0.2)
+        if self.side:
+            self.begun.with_name("pipe").open(self.side).close()
         return iter(())
 
 
@@ -112,8 +115,12 @@ def test_some_processes_begin_with_the_shortest_jobs(
     bundle: Bundle, journal: Journal, tmp_path: Path, short: int, first: str
 ) -> None:
     begun = tmp_path / "begun"
-    jobs = {n: Job(9 - n, Begins(name, begun), "gelu", "", ("f32",)) for n, name in enumerate("abcdef")}
-    plan = WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 7, journal, "two", short=short)
+    os.mkfifo(tmp_path / "pipe")
+    sides = dict(zip(first, "rw", strict=True))
+    jobs = {
+        n: Job(9 - n, Begins(name, begun, sides.get(name, "")), "gelu", "", ("f32",)) for n, name in enumerate("abcdef")
+    }
+    plan = WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 7, journal, "two", silent_s=300, short=short)
     assert sorted(number for number, _ in run_in_processes(jobs, plan, 2)) == list(range(6))
     assert sorted(begun.read_text()[:2]) == sorted(first)
 

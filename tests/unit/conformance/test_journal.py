@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.journal import Journal, Record, check_same
+from conformance.journal import Journal, Record, check_same, code_hash
 from conformance.result import CellResult
 from toolchain.errors import UsageError
 from toolchain.runtime.executor import Loaded
@@ -107,3 +107,9 @@ def test_the_kernels_that_ran_are_kept(journal: Journal) -> None:
     again = journal.read()
     assert again is not None
     assert again.kernels == ran
+
+
+def test_an_edit_under_a_run_makes_it_no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_hash()
+    monkeypatch.setattr("conformance.journal.CODE", ())  # as if all of it were gone
+    assert code_hash() == before and len(before) == 16
