@@ -35,6 +35,7 @@ def commands() -> list[list[str]]:
         ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms],
         ["python", "-m", "ci.scripts"],
+        ["python", "-m", "ci.root"],
         ["python", "-m", "ci.bench", "check"],
         ["basedpyright"],
     ]
