@@ -1,5 +1,6 @@
 """Writes what `fastest.py` measured to the table `[fastest]` of `entries/<target>.toml`, a row for each class. It
-stands before the tuned rows; the rest of the file stays as it is. The same measurements always give the same text."""
+stands before the tuned rows; the rest of the file stays as it is. A row that whole passes alone decided on, which are
+not measured here, stays too (`by_passes`). The same measurements always give the same text."""
 
 from __future__ import annotations
 
@@ -75,8 +76,8 @@ def picks_of(found: Found, wanted: Sequence[Class]) -> list[Pick]:
 
 
 def write(found: Found, wanted: Sequence[Class], folder: Path = knobs.ENTRIES) -> tuple[Path, list[str]]:
-    """Write the rows of all classes. Returns the file, and a line for each class. Raises UsageError if nothing was
-    measured on a GPU, or if an entry was wrong."""
+    """Write the rows of all classes. Returns the file, and a line for each class, also for those that had a row and get
+    none. Raises UsageError if nothing was measured on a GPU, or if an entry was wrong."""
     machine = found.machine
     if machine.kind != "cuda":
         raise UsageError(f"this was measured on {machine.gpu}, which says nothing about a GPU")
@@ -87,10 +88,29 @@ def write(found: Found, wanted: Sequence[Class], folder: Path = knobs.ENTRIES) -
     if not picks:
         raise UsageError("no class was measured for two sources", hint="python3 -m tune fastest DIR, on a GPU")
     path = folder / f"{machine.target}.toml"
-    before = path.read_text() if path.exists() else ""
-    write_whole(path, render(before, found, picks), parents=True)
+    before, table = (path.read_text(), load_table(path).fastest) if path.exists() else ("", None)
+    earlier = table.picks if table else ()
+    written = with_kept(picks, earlier)
+    write_whole(path, render(before, found, written), parents=True)
     load_table(path)
-    return path, [_told(pick) for pick in picks]
+    there = {_class_of(pick) for pick in written}
+    gone = [" ".join(_class_of(pick)) for pick in earlier if _class_of(pick) not in there]
+    return path, [*map(_told, written), *(f"{name}: its row is gone, for it was not measured" for name in gone)]
+
+
+def with_kept(picks: Sequence[Pick], earlier: Sequence[Pick]) -> list[Pick]:
+    """The picks, with those of the earlier rows that whole passes decided on in place of the ones of their classes, or
+    before the first of their op."""
+    kept = {_class_of(pick): pick for pick in earlier if pick.by_passes}
+    made = [kept.pop(_class_of(pick), pick) for pick in picks]
+    for pick in kept.values():
+        at = next((number for number, other in enumerate(made) if other.op == pick.op), len(made))
+        made.insert(at, pick)
+    return made
+
+
+def _class_of(pick: Pick) -> tuple[str, str]:
+    return pick.op, pick.shape_class
 
 
 def render(before: str, found: Found, picks: Sequence[Pick]) -> str:
@@ -113,6 +133,8 @@ def render(before: str, found: Found, picks: Sequence[Pick]) -> str:
 
 
 def _told(pick: Pick) -> str:
+    if pick.by_passes:
+        return f"{pick.op} {pick.shape_class}: {pick.source}, kept: {pick.by_passes}"
     times = "; ".join(
         f"{shape}: {', '.join(f'{source} {us:g}' for source, us in by.items())} us" for shape, by in pick.us.items()
     )

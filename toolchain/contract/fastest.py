@@ -22,8 +22,9 @@ _times = table_of(
 )
 ROW: Mapping[str, Check] = {
     "op": text, "class": text, "dtypes": texts, "source": text, "where": texts, "us": _times, "slower_in": texts,
-    "gpu": text,
+    "by_passes": text, "gpu": text,
 }  # fmt: skip
+OPTIONAL = ("by_passes", "gpu")  # keys that a row without them does not have
 # How the rows were measured.
 HEAD: Mapping[str, Check] = {
     "gpu": text, "driver": text, "date": text, "dtype": text, "row": tables,
@@ -34,7 +35,8 @@ HEAD: Mapping[str, Check] = {
 class Pick:
     """The fastest source of an op for the sizes that meet `where`. `us`: the median time of one launch in microseconds,
     by shape and source. `slower_in`: passes of a model that were slower with the source of the least time, so that
-    another is taken. `gpu`: where the times are from, if not from the GPU of the whole table."""
+    another is taken. `by_passes`: what whole passes of a model said, if they alone decided on the source, and not the
+    times: tuning keeps such a row. `gpu`: where the times are from, if not from the GPU of the whole table."""
 
     op: str
     shape_class: str
@@ -43,6 +45,7 @@ class Pick:
     where: tuple[str, ...]
     us: Mapping[str, Mapping[str, float]]
     slower_in: tuple[str, ...] = ()
+    by_passes: str = ""
     gpu: str = ""
 
     def takes(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
@@ -52,7 +55,7 @@ class Pick:
     @classmethod
     def from_table(cls, row: Mapping[str, Any], where: str) -> Pick:
         """Raises UsageError that says what is wrong and `where`."""
-        check_keys(row, ROW, where, ("where", "slower_in", "gpu"))
+        check_keys(row, ROW, where, ("where", "slower_in", *OPTIONAL))
         where = f"{where} ({row['op']} {row['class']})"
         if row["op"] not in ops():
             raise UsageError(f"{where}: no op {row['op']} in ops.toml", hint=f"one of {', '.join(ops())}")
@@ -66,14 +69,14 @@ class Pick:
             raise UsageError(f"{where}: {row['source']} has no time at {odd[0]}")
         return cls(
             row["op"], row["class"], tuple(row["dtypes"]), row["source"], tuple(row.get("where", ())), row["us"],
-            tuple(row.get("slower_in", ())), row.get("gpu", ""),
+            tuple(row.get("slower_in", ())), *(row.get(key, "") for key in OPTIONAL),
         )  # fmt: skip
 
     def to_table(self) -> dict[str, Any]:
         """The row that `from_table` reads."""
         row = asdict(self)
         row["class"] = row.pop("shape_class")
-        said = [key for key in ROW if key != "gpu" or row[key]]
+        said = [key for key in ROW if key not in OPTIONAL or row[key]]
         return {key: list(row[key]) if isinstance(row[key], tuple) else row[key] for key in said}
 
 

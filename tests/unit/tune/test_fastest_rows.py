@@ -121,6 +121,23 @@ def test_the_rows_stand_before_the_tuned_ones(tmp_path: Path) -> None:
     assert text.startswith(BY_HAND) and text.endswith(HEADER + TUNED) and text.count("[fastest]") == 1
 
 
+def test_a_row_that_passes_decided_on_is_kept_and_one_that_goes_is_named(tmp_path: Path) -> None:
+    path, _ = write(found({"mlir": 100.0, "py": 50.0}), [ALL], tmp_path)
+    row = path.read_text().partition("[[fastest.row]]")[2]
+    by_hand = row.replace('"py"', '"mlir"') + 'by_passes = "a pass takes 2 us less"\n'
+    others = [by_hand.replace('"all"', '"by hand"'), row.replace('"all"', '"old"')]
+    path.write_text("[[fastest.row]]".join([path.read_text().partition("[[fastest.row]]")[0], by_hand, *others]))
+    _, lines = write(found({"mlir": 100.0, "py": 40.0}), [ALL], tmp_path)
+    assert lines == [
+        "gelu by hand: mlir, kept: a pass takes 2 us less", "gelu all: mlir, kept: a pass takes 2 us less",
+        "gelu old: its row is gone, for it was not measured",
+    ]  # fmt: skip
+    fastest = load_table(path).fastest
+    assert fastest is not None
+    assert [(pick.shape_class, pick.source) for pick in fastest.picks] == [("by hand", "mlir"), ("all", "mlir")]
+    assert [pick.us for pick in fastest.picks] == [{"M=0 N=8": {"mlir": 100.0, "py": 50.0}}] * 2
+
+
 def test_a_table_may_be_new(tmp_path: Path) -> None:
     path, _ = write(found({"mlir": 2.0, "py": 1.0}), [ALL], tmp_path)
     assert load_table(path).fastest is not None
