@@ -40,6 +40,7 @@ class DecodeBench:
     def __init__(self, rig: Rig, models: Models, case: DecodeCase, seed: int = 1) -> None:
         self.rig, self.models, self.case = rig, models, case
         self.last = case.positions - 1  # where the step's own key and value go
+        self._our_cache: KVCache | None = None
         side, vocab, config = rig.torch, case.config.vocab_size, case.config
         side.seed(seed)
         prompt: Tensor = side.integers(vocab, (case.batch, self.last), torch.int64)
@@ -73,6 +74,12 @@ class DecodeBench:
     def peers_cache(self) -> Cache:
         """The cache that all of PyTorch's ways write to, each the same row. One of their own would not fit for each."""
         return Cache(*([layer.clone() for layer in layers] for layers in self.before))
+
+    def our_cache(self, model: GPT) -> KVCache:
+        """The cache that all of our models write to, for the same reason."""
+        if self._our_cache is None:
+            self._our_cache = KVCache(model, self.case.batch, self.case.positions)
+        return self._our_cache
 
     def restore(self) -> None:
         """Undo what the last of PyTorch's ways wrote to their cache."""
@@ -109,7 +116,7 @@ class DecodeBench:
     def step_of(self, model: GPT, decode: Callable[[GPT, KVCache], Decode]) -> Contender:
         """Steps of a model of ours; `decode` makes them ready to run."""
         side, case = self.rig.torch, self.case
-        state = KVCache(model, case.batch, case.positions)
+        state = self.our_cache(model)
         # (B, P, G, D) of each layer as (B, G, P, D): the same memory, seen from PyTorch
         pairs = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]
         cache = Cache([k for k, _ in pairs], [v for _, v in pairs])
