@@ -93,7 +93,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
                     outputs[name][batch, :, int(position) :] = np.nan
     if case.op in STEPS:
         for text, position in enumerate(arrays["positions"]):
-            of_text = outputs["cache"][:, :, text] if case.op == "decode_step_texts" else outputs["cache"]
+            of_text = outputs["cache"][:, :, text] if case.op in STEPS_TEXTS else outputs["cache"]
             of_text[:, :, int(position) :] = np.nan
             if "cache_scales" in outputs:
                 outputs["cache_scales"][..., int(position) :] = np.nan
@@ -131,6 +131,7 @@ CACHED_F8 = (
 WEIGHTS = ("weight", "gate", "up", "qkv", "proj", "fc", "out", "head", "wte", "wpe")
 CACHES = ("k_cache", "v_cache")
 STEPS = tuple(name for name in ops() if name.startswith("decode_step"))
+STEPS_TEXTS = tuple(name for name in STEPS if name.startswith("decode_step_texts"))
 # Ops that append one token per sequence and attend to it
 DECODING = ("decode_attention", "decode_attention_unsplit", "decode_attention_unsplit_f8", "rope_decode_attention")
 
@@ -200,7 +201,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, "tokens" if op in STEPS:
             return (case.dims["V"] - 1 - 7 * np.arange(count)).astype(np.int32)
-        case "decode_step_texts", "positions":
+        case op, "positions" if op in STEPS_TEXTS:
             return np.linspace(case.dims["P"] - 1, 0, count).astype(np.int32)  # from the last place to an empty cache
         case op, "positions" if op in STEPS:  # the last place of a whole cache, the middle of another
             places = case.dims["P"]

@@ -114,15 +114,21 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = Step(
         c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"],
-        *(8 if kind in spec.op else 16 for kind in ("weight_f8", "f8_logits", "cache_f8")),
+        **_widths(spec), cache_bits=8 if "cache_f8" in spec.op else 16,
     )  # fmt: skip
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
 
 
 def _decode_step_texts(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    size = texts.Step(c["L"], c["C"], c["X"], c["V"], c["SLOTS"], c["FLYING"])
+    size = texts.Step(c["L"], c["C"], c["X"], c["V"], c["SLOTS"], c["FLYING"], **_widths(spec))
     return TracedKernel(texts_step.decode_step(size, spec.symbol, spec.op), "sm_90a", texts_step.maps(size), RANKS)
+
+
+def _widths(spec: EntrySpec) -> dict[str, int]:
+    """Bits of the weights of a step."""
+    kinds = {"bits": "weight_f8", "logit_bits": "f8_logits"}
+    return {name: 8 if kind in spec.op else 16 for name, kind in kinds.items()}
 
 
 def _cache_f8(spec: EntrySpec) -> TracedKernel:
@@ -158,6 +164,8 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "wgmma_of_ranks": _of_ranks,
     "decode_step": _decode_step,
     "decode_step_texts": _decode_step_texts,
+    "decode_step_texts_weight_f8": _decode_step_texts,
+    "decode_step_texts_weight_f8_logits": _decode_step_texts,
     "decode_step_weight_f8": _decode_step,
     "decode_step_weight_f8_logits": _decode_step,
     "decode_step_cache_f8": _decode_step,

@@ -11,15 +11,18 @@ STEP = {
     "L": 12, "C": 768, "E": 2304, "F": 3072, "H": 12, "D": 64, "V": 50304, "X": 1024, "N": 1, "TWO": 2, "B": 132,
     "S": 36864, "W": 12,
 }  # fmt: skip
+STEP_TEXTS = {"G": 48, "U": 64, "N": 8, "S": 8 * 36864}
 STEP_F8 = {"G": 192, "U": 16, "I": 288, "J": 384, "EIGHT": 8}
 STEP_OPS: Mapping[str, Mapping[str, int]] = {
     "decode_step": {"G": 384, "U": 8},
-    "decode_step_texts": {"G": 48, "U": 64, "N": 8, "S": 8 * 36864},
+    "decode_step_texts": STEP_TEXTS,
     "decode_step_weight_f8": STEP_F8,
     "decode_step_weight_f8_logits": {**STEP_F8, "K": 6288},
     "decode_step_cache_f8": {"G": 384, "U": 8},
     "decode_step_weight_f8_cache_f8": STEP_F8,
     "decode_step_weight_f8_logits_cache_f8": {**STEP_F8, "K": 6288},
+    "decode_step_texts_weight_f8": {**STEP_F8, **STEP_TEXTS},
+    "decode_step_texts_weight_f8_logits": {**STEP_F8, **STEP_TEXTS, "K": 6288},
 }
 
 CASES: tuple[Case, ...] = (

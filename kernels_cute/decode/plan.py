@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 from toolchain.errors import UsageError
@@ -23,12 +23,15 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 @dataclass(frozen=True)
 class Sizes:
     """What steps of one text and of eight have in common. `width`: C. `positions`: the most of a cache. `vocabulary`:
-    rows of the embedding, a multiple of 8."""
+    rows of the embedding, a multiple of 8. `bits`: of a weight of the layers; those of 8 are multiplied with x as the
+    norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes the logits."""
 
     layers: int = 12
     width: int = 768
     positions: int = 1024
     vocabulary: int = 50304
+    bits: int = field(default=16, kw_only=True)
+    logit_bits: int = field(default=16, kw_only=True)
 
     @property
     def heads(self) -> int:
@@ -47,32 +50,6 @@ class Sizes:
     def slot(self) -> int:
         """Chunks of 16 bytes of a slot."""
         return self.width
-
-
-@dataclass(frozen=True)
-class Step(Sizes):
-    """`clusters`: of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring;
-    `flying`: those that may be on their way at once, 0 for any. `bits`: of a weight of the layers; those of 8 are
-    multiplied with x as the norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes
-    the logits. `cache_bits`: of a key's or a value's number; those of 8 have a scale for each head of each position.
-    Raises UsageError."""
-
-    clusters: int = 12
-    units: tuple[int, int] = (32, 32)
-    slots: int = 16
-    flying: int = 3
-    bits: int = 16
-    logit_bits: int = 16
-    cache_bits: int = 16
-
-    def __post_init__(self) -> None:
-        made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
-        if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
-            raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
-        if self.slots < HELD:
-            raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")
-        if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
-            raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
 
     @property
     def tiles(self) -> int:
@@ -93,6 +70,33 @@ class Step(Sizes):
     def folded(self) -> bool:
         """Whether the norms are folded into the weights."""
         return self.bits == 16
+
+    @property
+    def qkv_slots(self) -> int:
+        """Slots of a block's 8 rows each of q, k and v."""
+        return -(-3 // self.tiles)
+
+
+@dataclass(frozen=True)
+class Step(Sizes):
+    """`clusters`: of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring;
+    `flying`: those that may be on their way at once, 0 for any. `cache_bits`: of a key's or a value's number; those of
+    8 have a scale for each head of each position. Raises UsageError."""
+
+    clusters: int = 12
+    units: tuple[int, int] = (32, 32)
+    slots: int = 16
+    flying: int = 3
+    cache_bits: int = 16
+
+    def __post_init__(self) -> None:
+        made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
+        if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
+            raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
+        if self.slots < HELD:
+            raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")
+        if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
+            raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
 
     @property
     def blocks(self) -> int:
@@ -133,11 +137,6 @@ class Step(Sizes):
     def rounds(self) -> int:
         """Slots of what makes the logits that a block multiplies."""
         return -(-self.vocabulary // self.logit_rows // self.blocks)
-
-    @property
-    def qkv_slots(self) -> int:
-        """Slots of a block's 8 rows each of q, k and v."""
-        return -(-3 // self.tiles)
 
     def steps(self, *, head: bool) -> int:
         """Slots of a layer."""

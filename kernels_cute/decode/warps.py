@@ -16,19 +16,18 @@ from .block import Cache, Here, element_address
 from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, pair_of, raw, total, vector
 from .plan import ADDED, HEAD, PROJECTED
 from .products import Operand, columns_times, has_row, operand, split, tile_columns
-from .team import Team
+from .rows import Rows, Terms
 
 
-class Warps(Team):
+class Warps(Rows):
     """`x`: the lane's pair of columns of the residual stream."""
 
     def __init__(
         self, here: Here, vectors: dict[str, Any], sums: Any, launches: Any, eps: Any, position: Any, cache: Cache
     ) -> None:  # fmt: skip
-        """`vectors`: biases, scales, and what else there is a number of for each row or column of a layer's weight."""
-        super().__init__(here, sums, launches)
+        super().__init__(here, vectors, sums, launches, eps)
         s = here.step
-        self.vectors, self.eps, self.position, self.cache = vectors, eps, position, cache
+        self.position, self.cache = position, cache
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
         self.batches = -(-(max(s.units) // ROWS + 1) // 4)
@@ -80,16 +79,15 @@ class Warps(Team):
         s = self.step
         return ((self.set * s.layers + layer) * 2 + which) * s.width + column
 
-    def of_layer(self, name: str, layer: Any, number: Any) -> Any:
-        """A number of a vector, of a layer, as it is stored."""
-        return self.vectors[name][layer * self._size(name) + number]
-
     def own_of_layer(self, name: str, layer: Any) -> Any:
         """Those of the lane's pair of columns, two bf16 in a register."""
-        return raw(self.vectors[name], layer * (self._size(name) // 2) + self.own, 2)[0]
+        return raw(self.vectors[name], layer * (self.size_of(name) // 2) + self.own, 2)[0]
 
-    def _size(self, name: str) -> int:
-        return {"qkv": 3, "fc": 4}.get(name.split("_")[0], 1) * self.step.width
+    def read_tiles(self, at: Sequence[Any], bits: int) -> list[Any]:
+        return tile_columns(self.here.ring, at, self.step.width // CHUNK, self.lane, bits)
+
+    def multiply(self, tiles: list[Any], x: Operand, bits: int) -> list[Any]:
+        return columns_times(tiles, x, bits)
 
     def normed(self, gain: Any, sums: Across) -> Operand:
         """The warp's columns of x for a product behind a norm. In 8 bits they are as the norm before would have left
@@ -110,35 +108,6 @@ class Warps(Team):
         arch.instruction("warp_sync")
         made = operand(self.pairs, first, self.lane, bits)
         arch.instruction("warp_sync")
-        return made
-
-    def tiles(self, first: Any, count: int, x: Operand, bits: int, meanwhile: Across | None = None) -> list[Any]:
-        """The products of tiles of 8 rows with the warp's columns of x, two tiles at a time. The next two are read
-        before these are multiplied."""
-        each, width = 16 // bits, self.step.width
-        pairs = [range(i, min(i + 2, count)) for i in range(0, count, 2)]
-        of_warp = self.warp * (ROWS * COLUMNS // 16 if each > 1 else COLUMNS // CHUNK)
-
-        def read(two: range) -> list[list[list[Any]]]:
-            for slot in dict.fromkeys(tile // each for tile in two):
-                self.here.full.wait(first + slot)
-            at = [
-                self.here.chunk(first + tile // each) + tile % each * (width // each) + of_warp for tile in two
-            ]  # fmt: skip
-            return tile_columns(self.here.ring, at, width // CHUNK, self.lane, bits)
-
-        made, ahead = list[Any](), read(pairs[0])
-        for i, two in enumerate(pairs):
-            now, ahead = ahead, read(pairs[i + 1]) if i + 1 < len(pairs) else []
-            if meanwhile:
-                meanwhile.step()
-            made += columns_times(now, x, bits)
-            if meanwhile:
-                meanwhile.step()
-            arch.instruction("warp_sync")
-            with cute.when(cute.same(self.lane, 0)):
-                for slot in dict.fromkeys(tile // each for tile in two):
-                    self.here.free.arrive(first + slot)
         return made
 
     def save(self, values: list[Any], place: Any, sums: Sequence[Any] = (), first: int = 0) -> None:
@@ -174,43 +143,10 @@ class Warps(Team):
         if self.step.folded:
             return self.rsqrt(square + self.eps), None
         mean = self.row_total(place, count * ROWS + 1) * (1.0 / self.step.width)
-        deviation = square - mean * mean + self.eps
-        scale = self.rsqrt(deviation)
-        factor = scale * self.last_root[0]
-        self.last_scale[0], self.last_root[0] = scale, deviation * scale
-        return factor, mean * scale
-
-    def result(self, sum_: Any, norm: tuple[Any, Any], terms: Sequence[Any]) -> Any:
-        """What a row's product is, from its sum and its `terms`."""
-        factor, mean = norm
-        if self.step.folded:
-            return sum_.fma(factor, terms[0])
-        bias, scale, of_mean = terms
-        return (sum_ * factor - mean * of_mean).fma(scale, bias)
+        made, self.last_scale[0], self.last_root[0] = self.behind_norm(square, mean, self.last_root[0])
+        return made
 
     def sums_of_norm(self) -> Across:
         """Of the warp's columns: of their squares, and of themselves where a mean is to be subtracted."""
         own = [self.x[0], self.x[1]]
         return Across([dot(own, own)] if self.step.folded else [dot(own, own), own[0] + own[1]])
-
-
-class Terms:
-    """What the products of rows are made results with: biases; in 8 bits also scales, and sums, which are what the mean
-    of x gives."""
-
-    def __init__(self, w: Warps, product: str, count: int) -> None:
-        self._w, kinds = w, ("bias",) if w.step.folded else ("bias", "scales", "sums")
-        self._held = {
-            name: cute.make_fragment(count, w.vectors[name].dtype) for name in (f"{product}_{k}" for k in kinds)
-        }
-        for held in self._held.values():
-            cute.fill(held, 0.0)
-
-    def read(self, at: int, layer: Any, number: Any) -> None:
-        """Reads those of a row of a layer."""
-        for name, held in self._held.items():
-            held[at] = self._w.of_layer(name, layer, number)
-
-    def values(self, at: int) -> list[Any]:
-        """Bias, and scale and sum."""
-        return [held[at].to("f32") for held in self._held.values()]

@@ -30,7 +30,7 @@ from ..decode.lanes import (
 from ..decode.plan import HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
 from .block import place_of
 from .plan import AT_ONCE, TEXTS
-from .products import bf16_pair, columns, operand, times, total_of
+from .products import rounded_pair, times, total_of
 from .warps import TextsWarps
 
 
@@ -41,17 +41,17 @@ def attention(w: TextsWarps, layer: Any, cache: Cache) -> None:
     mine = pair_of(lane) * 2
     pair = [value * (LOG2_E / HEAD**0.5) for value in w.words(TOLD, here.told, mine, 2, layer)]
     score = Across([dot(pair, w.words(TOLD, here.told, mine + HEAD, 2, layer))]).made()[0]
-    _weigh(w, first + 3, spread(pair, lane))
+    _weigh(w, first + s.qkv_slots, spread(pair, lane))
     w.meet()
     _tell_mixed(w, layer, score)
-    number = first + 3 + here.attended
+    number = first + s.qkv_slots + here.attended
     here.full.wait(number)
-    tile = columns(here.ring, here.chunk(number) + w.warp * (ROWS * CHUNK), CHUNK, lane)
+    tile = w.projection(number, 0)
     w.arrive(number)
-    made = times([tile], [w.operand_of(PARTS, here.mixed, 0, layer)])
-    w.add(layer, 0, total_of(made, 1)[0])
+    made = times([tile], [w.operand_of(PARTS, here.mixed, 0, layer)], s.bits)
+    w.add(layer, 0, total_of(made, 1)[0], w.proj_scale)
     # Nobody waits for it. Words of this layer stay until the warp has added to the sums of the MLP.
-    with cute.when(cute.same(w.warp, s.warps - 1)):
+    with cute.when(cute.both(here.has_text, cute.same(w.warp, s.warps - 1))):
         _append(w, layer, cache)
 
 
@@ -59,13 +59,13 @@ def _tell_qkv(w: TextsWarps, layer: Any, first: Any) -> None:
     """8 rows each of q, k and v, of each text to its block."""
     s, here, lane = w.step, w.here, w.lane
     row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
-    squares = w.squares()
-    w.save(w.tiles(first, 3, operand(w.x)), squares)
+    of_norm = w.sums_of_norm()
+    w.save(w.tiles(first, 3, w.normed(w.gain_1), s.bits), of_norm)
     w.meet()
     for i in range(0, TEXTS, s.warps):
-        text = w.warp + i
+        turn, text = i // s.warps, w.warp + i
         with cute.when(cute.less(text, TEXTS)):
-            value = w.row_total(text, lane.minimum(3 * ROWS - 1)).fma(w.norm(text), w.qkv_bias[0].to("f32"))
+            value = w.result(w.row_total(text, lane.minimum(3 * ROWS - 1)), w.norm(turn), w.of_qkv.values(0))
             with cute.when(cute.less(lane, 3 * ROWS)):
                 w.tell(here.told, which * HEAD + row, text, layer, value)
 
@@ -131,7 +131,7 @@ def _tell_mixed(w: TextsWarps, layer: Any, score: Any) -> None:
         for i in range(0, RANKS, s.warps):
             to = w.warp + i
             with cute.when(cute.less(to, RANKS)):
-                w.tell(here.mixed, place_of(here.rank, lane), to, layer, bf16_pair(*mixed))
+                w.tell(here.mixed, place_of(here.rank, lane), to, layer, rounded_pair(mixed[0], mixed[1], s.bits))
 
 
 def _append(w: TextsWarps, layer: Any, cache: Cache) -> None:
@@ -139,5 +139,5 @@ def _append(w: TextsWarps, layer: Any, cache: Cache) -> None:
     s, here = w.step, w.here
     for which in range(2):
         pair = w.words(TOLD, here.told, w.lane * 2 + (which + 1) * HEAD, 2, layer)
-        row = ((layer * 2 + which) * TEXTS + here.rank) * cache.positions + w.position
+        row = ((layer * 2 + which) * here.texts + here.rank) * cache.positions + w.position
         put(cache.numbers, row * (s.width // 2) + here.head * (HEAD // 2) + w.lane, [one.to("bf16") for one in pair])

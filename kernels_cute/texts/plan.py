@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolchain.errors import UsageError
 
-from ..decode.lanes import COLUMNS, ROWS
+from ..decode.lanes import COLUMNS
 from ..decode.plan import RANKS, Sizes
 
 TEXTS = 8  # columns of a product, and blocks of a cluster: each of them attends for one text
@@ -25,8 +25,9 @@ class Step(Sizes):
     flying: int = 4
 
     def __post_init__(self) -> None:
-        if self.width % COLUMNS or self.vocabulary % ROWS:
-            raise UsageError(f"a width of {self.width}, {self.vocabulary} tokens", hint="multiples of 64 and of 8")
+        if self.width % COLUMNS or self.vocabulary % self.logit_rows:
+            hint = f"multiples of {COLUMNS} and of {self.logit_rows}"
+            raise UsageError(f"a width of {self.width}, {self.vocabulary} tokens", hint=hint)
         if self.slots < 4 or self.flying < 1:
             raise UsageError(f"a ring of {self.slots} slots, {self.flying} on their way", hint="4 are read at once")
 
@@ -45,6 +46,16 @@ class Step(Sizes):
         return 2 * self.layers * 2 * self.width * TEXTS
 
     @property
+    def beside(self) -> int:
+        """Slots of a layer beside those of keys and values."""
+        return self.qkv_slots + 1 + UNITS // self.rows + PARTS // self.tiles
+
+    @property
+    def at_once(self) -> int:
+        """Slots of what makes the logits that are multiplied in one round."""
+        return UNITS // self.logit_rows
+
+    @property
     def rounds(self) -> int:
-        """Slots of the embedding that a block multiplies."""
-        return -(-self.vocabulary // ROWS // self.blocks)
+        """Such rounds of a block."""
+        return -(-self.vocabulary // self.logit_rows // self.blocks // self.at_once)

@@ -1,4 +1,5 @@
-"""A decode step of GPT-2 for eight sequences in one launch, for sm_90a: weights in bf16, sums in f32.
+"""A decode step of GPT-2 for at most eight sequences in one launch, for sm_90a: weights in bf16 or in 8 bits, sums in
+f32.
 
 As that for one (../decode/step.py): blocks stay, a cluster of 8 for each head; in each of them a warp streams weights,
 keys and values through a ring, and the others have 64 columns of the residual stream each. What differs:
@@ -22,7 +23,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from ..decode.block import Cache, as_number, element_address, flat
-from ..decode.lanes import CHUNK, ROWS, WARP, floats
+from ..decode.lanes import CHUNK, ROWS, WARP, floats, total
 from ..decode.likeliest import Likeliest
 from ..decode.plan import HEAD, RANKS
 from ..decode.products import Operand
@@ -56,10 +57,12 @@ def decode_step(
         arrays = {name: flat(array) for name, array in a.items() if isinstance(array, cute.TensorValue)}
         here = Here(s, a["positions"])
         with cute.when(cute.same(here.warp, s.warps)):
-            TextsStream(here, arrays, given[-1], here.position).run()
+            logits = arrays["wte" if s.logit_bits == 16 else "head"]
+            TextsStream(here, {**arrays, "logits": logits}, given[-1], here.position).run()
         with cute.when(cute.less(here.warp, s.warps)):
             w = TextsWarps(here, arrays, arrays["sums"], a["launches"], a["eps"])
-            start(w, arrays, as_number(a["tokens"][w.text]), as_number(a["positions"][w.text]))
+            text = w.text.minimum(here.texts - 1)  # without one a lane does as the last
+            start(w, arrays, as_number(a["tokens"][text]), as_number(a["positions"][text]))
             cached = Cache(arrays["cache"], a["cache"].shape[3])
             for layer in cute.range_(s.layers):
                 walk_layer(w, layer, cached)
@@ -79,28 +82,49 @@ def start(w: TextsWarps, arrays: dict[str, Any], token: Any, position: Any) -> N
     ):
         w.clear(words, thread, s.warps * WARP, count, 0)
     cute.fill(w.late, cute.scalar(0, i32))
+    cute.fill(w.roots, 1.0)
+    with cute.when(cute.less(thread, TEXTS)):
+        w.scales[thread] = cute.scalar(1.0)
     fetch(w, 0)
     arch.instruction("cluster.arrive", atom="release")
     read_ahead(w, 0)
     tokens, places = floats(w.own(arrays["wte"], token)), floats(w.own(arrays["wpe"], position))
     made = [a + b for a, b in zip(tokens, places, strict=True)]
+    if s.logit_bits == 8:
+        read_head_scales(w, arrays["head_scales"], thread)
     arch.instruction("cluster.wait")
     each, half = s.blocks * s.warps * WARP, s.words // 2
     w.clear(w.sums, here.block * (s.warps * WARP) + thread, each, half, (1 - w.set) * half)
-    mean = w.whole(made, 0) * (1.0 / s.width)
+    mean = w.whole([total(made)], 0)[0] * (1.0 / s.width)
     for i, value in enumerate(made):
         w.x[i] = value - mean
 
 
 def read_ahead(w: TextsWarps, layer: Any) -> None:
-    """Reads a layer's biases. There is time for it before the wait for sums."""
+    """Reads what is needed of a layer beside its weights. There is time for it before the wait for sums."""
     s, here, lane = w.step, w.here, w.lane
     row = (lane // ROWS).minimum(2) * s.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
-    w.qkv_bias[0] = w.vectors["qkv_bias"][layer * (3 * s.width) + row]
-    w.fc_bias[0] = w.vectors["fc_bias"][layer * (4 * s.width) + here.block * UNITS + lane]
+    w.of_qkv.read(0, layer, row)
+    w.of_fc.read(0, layer, here.block * UNITS + lane)
     for held, name in ((w.proj_bias, "proj_bias"), (w.next_out_bias, "out_bias")):
         for i, word in enumerate(w.own(w.vectors[name], layer)):
             held[i] = word
+    if s.folded:
+        return
+    w.gain_1[0], w.gain_2[0] = w.pair_of_layer("norm_1", layer), w.pair_of_layer("norm_2", layer)
+    for held, name in ((w.proj_scale, "proj_scales"), (w.out_scale, "out_scales")):
+        held[0] = w.of_layer(name, layer, w.projected() + lane // 4)
+
+
+def read_head_scales(w: TextsWarps, scales: Any, thread: Any) -> None:
+    """Those of all logits that the block makes, long before it does."""
+    s = w.step
+    count, threads = s.rounds * UNITS, s.warps * WARP
+    for i in range(0, count, threads):
+        at = thread + i
+        with cute.when(cute.less(at, count)):
+            token = token_of(w, at // UNITS, at % UNITS)
+            w.head_scales[at] = scales[token.minimum(s.vocabulary - 1)]
 
 
 def fetch(w: TextsWarps, layer: Any) -> None:
@@ -129,40 +153,44 @@ def logits_of(w: TextsWarps, arrays: dict[str, Any], a: dict[str, Any]) -> None:
     for each text."""
     s, here, lane = w.step, w.here, w.lane
     weights, biases = floats(w.own(arrays["norm_weight"], 0)), floats(w.own(arrays["norm_bias"], 0))
-    square = w.whole([w.x[i] * w.x[i] for i in range(2 * CHUNK)], 1) * (1.0 / s.width)
-    scale = w.rsqrt(square + w.eps)
+    square, *means = (one * (1.0 / s.width) for one in w.whole(w.own_sums(), 1))
+    mean = means[0] if means else cute.scalar(0.0)
+    scale = w.rsqrt(square - mean * mean + w.eps)
     for i in range(2 * CHUNK):
-        w.x[i] = (w.x[i] * scale).fma(weights[i], biases[i])
+        w.x[i] = ((w.x[i] - mean) * scale).fma(weights[i], biases[i])
     # Nobody takes logits for right that were made from words which did not come: those of this block become NaN.
     w.x[0] = cute.select(cute.less(0, as_number(w.late[0])), cute.scalar(float("nan")), w.x[0])
-    columns = operand(w.x)
+    columns = operand(w.x, s.logit_bits)
     found = [Likeliest(w, a["visible"]) for _ in range(0, TEXTS, s.warps)]
     held = cute.make_fragment(2 * TILES, "f32")
-    for step in cute.range_(-(-s.rounds // TILES)):
+    for step in cute.range_(s.rounds):
         _round(w, columns, here.steps * s.layers, step, held)
         w.save([[held[2 * i], held[2 * i + 1]] for i in range(TILES)])
         w.meet()
-        token = ((step * TILES + lane // ROWS) * s.blocks + here.block) * ROWS + lane % ROWS
+        token = token_of(w, step, lane)
         for i, likeliest in enumerate(found):
             text = w.warp + i * s.warps
-            with cute.when(cute.both(cute.less(text, TEXTS), cute.less(token, s.vocabulary))):
-                value = w.row_total(text, lane).to("bf16")
+            with cute.when(cute.both(cute.less(text, here.texts), cute.less(token, s.vocabulary))):
+                value = w.row_total(text, lane)
+                if s.logit_bits == 8:
+                    value = value * w.head_scales[step * UNITS + lane]
+                value = value.to("bf16")
                 arrays["logits"][text * s.vocabulary + token] = value
                 likeliest.take(value.to("f32"), token)
         w.meet()
     for i, likeliest in enumerate(found):
         text = w.warp + i * s.warps
-        with cute.when(cute.less(text, TEXTS)):
+        with cute.when(cute.less(text, here.texts)):
             likeliest.tell_row(arrays["values"], arrays["indices"], a["values"].shape[1], text)
 
 
 def _round(w: TextsWarps, columns: list[Operand], first: Any, step: Any, held: Any) -> None:
     """The products of a round's tiles with the warp's columns, or 0 of those that the embedding does not have."""
-    s, tiles = w.step, w.step.vocabulary // ROWS
-    begin = first + step * TILES
+    s, each = w.step, w.step.logit_rows // ROWS
+    begin, last = first + step * s.at_once, s.at_once - 1
 
     def has(i: int) -> Any:
-        return cute.less((step * TILES + i) * s.blocks + w.here.block, tiles)
+        return cute.less((step * s.at_once + i) * s.blocks + w.here.block, s.vocabulary // s.logit_rows)
 
     def take(i: int, made: list[list[Any]]) -> None:
         for tile in made:
@@ -171,9 +199,15 @@ def _round(w: TextsWarps, columns: list[Operand], first: Any, step: Any, held: A
             i += 1
 
     cute.fill(held, 0.0)
-    with cute.when(has(TILES - 1)):
-        take(0, w.tiles(begin, TILES, columns))
-    with cute.when(cute.invert(has(TILES - 1))):
-        for i in range(TILES - 1):
+    with cute.when(has(last)):
+        take(0, w.tiles(begin, TILES, columns, s.logit_bits))
+    with cute.when(cute.invert(has(last))):
+        for i in range(last):
             with cute.when(has(i)):
-                take(i, w.tiles(begin + i, 1, columns))
+                take(i * each, w.tiles(begin + i, each, columns, s.logit_bits))
+
+
+def token_of(w: TextsWarps, step: Any, row: Any) -> Any:
+    """The token of a row of a round of logits."""
+    s, rows = w.step, w.step.logit_rows
+    return ((step * s.at_once + row // rows) * s.blocks + w.here.block) * rows + row % rows

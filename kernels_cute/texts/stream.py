@@ -21,25 +21,31 @@ class TextsStream(Stream):
         s, here = self.step, self.here
         for layer in cute.range_(s.layers):
             self._layer(layer, layer * here.steps)
-        for i in cute.range_(s.rounds):
+        for i in cute.range_(s.rounds * s.at_once):
             tile = i * s.blocks + here.block
-            with cute.when(cute.less(tile, s.vocabulary // ROWS)):
-                self.rows("wte", [tile], s.slot, here.steps * s.layers + i)
+            with cute.when(cute.less(tile, s.vocabulary // s.logit_rows)):
+                self.rows("logits", [tile], s.slot, here.steps * s.layers + i)
 
     def _layer(self, layer: Any, first: Any) -> None:
         s, here = self.step, self.here
-        for which in range(3):
-            self.rows("qkv", [(layer * 3 + which) * (s.width // ROWS) + here.block], s.slot, first + which)
+        of_block = [(layer * 3 + which) * (s.width // ROWS) + here.block for which in range(3)]
+        self._parts("qkv", of_block, first)
+        first = first + s.qkv_slots
         for i in cute.range_(here.attended):
-            self._positions(layer, i, first + 3 + i)
-        rest = first + 3 + here.attended
-        self.rows("proj", [layer * s.blocks + here.block], s.slot, rest)
-        units, tiles = layer * (4 * s.width // ROWS) + here.block * (UNITS // ROWS), UNITS // ROWS
-        for i in range(tiles):
-            self.rows("fc", [units + i], s.slot, rest + 1 + i)
+            self._positions(layer, i, first + i)
+        first = first + here.attended
+        self._parts("proj", [layer * s.blocks + here.block], first)
+        units, slots = layer * (4 * s.width // s.rows) + here.block * (UNITS // s.rows), UNITS // s.rows
+        for i in range(slots):
+            self.rows("fc", [units + i], s.slot, first + 1 + i)
         groups = (layer * s.heads + here.head) * PARTS
-        for i in range(PARTS):
-            self.rows("out", [(groups + i) * RANKS + here.rank], s.slot, rest + 1 + tiles + i)
+        self._parts("out", [(groups + i) * RANKS + here.rank for i in range(PARTS)], first + 1 + slots)
+
+    def _parts(self, name: str, parts: list[Any], first: Any) -> None:
+        """Fills slots with parts of a weight, each as large as 8 rows of x."""
+        s = self.step
+        for i in range(0, len(parts), s.tiles):
+            self.rows(name, parts[i : i + s.tiles], s.slot // s.tiles, first + i // s.tiles)
 
     def _positions(self, layer: Any, i: Any, number: Any) -> None:
         """Fills a slot with keys and values of some positions; zeros behind the end of the cache."""

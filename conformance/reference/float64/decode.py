@@ -91,6 +91,7 @@ def decode_step_texts(cache: Array, eps: float, visible: int, **arrays: Array) -
 
 
 decode_step_weight_f8 = decode_step_weight_f8_logits = decode_step
+decode_step_texts_weight_f8 = decode_step_texts_weight_f8_logits = decode_step_texts
 
 
 def decode_step_cache_f8(

@@ -22,31 +22,35 @@ from toolchain.cute.executor import Deadlock, MissingWait, Race
 from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import UsageError
 
-OP = "decode_step_texts"
+OP, F8, F8_LOGITS = "decode_step_texts", "decode_step_texts_weight_f8", "decode_step_texts_weight_f8_logits"
 SMALL = {"L": 1, "C": 128, "X": 40, "V": 200, "SLOTS": 5, "FLYING": 2}
+SMALL_F8 = SMALL | {"V": 208}
 
 
-def _case(sizes: dict[str, int], positions: int) -> Case:
+def _case(sizes: dict[str, int], positions: int, op: str = OP, texts: int = 8) -> Case:
     """The first text is at the last position of its cache, the last one has nothing before it."""
     layers, width = sizes["L"], sizes["C"]
     more = {
-        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 8, "TWO": 2, "B": width // 8,
+        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": texts, "TWO": 2, "B": width // 8,
         "S": 32 * layers * width, "W": width // 64, "G": width // 16, "U": 64,
+        "I": 3 * width // 8, "J": 4 * width // 8, "EIGHT": 8, "K": sizes["V"] // 8,
     }  # fmt: skip
-    return Case(OP, {key: size for key, size in sizes.items() if key in "LCXV"} | more, "")
+    made = {key: size for key, size in sizes.items() if key in "LCXV"} | more
+    dims = {dim for param in ops()[op].params for dim in param.dims}
+    return Case(op, {key: size for key, size in made.items() if key in dims}, "")
 
 
 @functools.cache
-def _spec(sizes: tuple[tuple[str, int], ...]) -> tuple[EntrySpec, TracedKernel]:
-    arrays = tuple(param.name for param in ops()[OP].params if param.dims)
-    spec = EntrySpec(OP, OP, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
+def _spec(sizes: tuple[tuple[str, int], ...], op: str = OP) -> tuple[EntrySpec, TracedKernel]:
+    arrays = tuple(param.name for param in ops()[op].params if param.dims)
+    spec = EntrySpec(op, op, "cute", "bf16", dict(sizes), aligned=arrays, contiguous=arrays)
     return spec, made(spec)
 
 
-def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None) -> dict[str, Any]:
+def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None, op: str = OP) -> dict[str, Any]:
     """Runs it as a launch of its entry does. Returns copies of all arrays."""
     arrays = {name: array.copy() for name, array in {**inputs.arrays, **inputs.outputs}.items()}
-    spec, traced = _spec(tuple(sizes.items()))
+    spec, traced = _spec(tuple(sizes.items()), op)
     form = Form(
         "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
         together=traced.together,
@@ -76,11 +80,19 @@ def test_it_computes_a_step_of_each_text_and_the_next_launch_finds_its_sums_clea
     assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
 
 
-def test_it_walks_layers() -> None:
-    sizes = SMALL | {"L": 2, "X": 20}
-    case = _case(sizes, 20)
+@pytest.mark.parametrize(
+    ("sizes", "op", "texts"),
+    [
+        (SMALL | {"L": 2, "X": 20}, OP, 3),
+        (SMALL_F8 | {"L": 2, "X": 20}, F8, 8),
+        (SMALL_F8 | {"L": 2, "X": 20}, F8_LOGITS, 2),
+    ],
+)
+def test_it_walks_layers(sizes: dict[str, int], op: str, texts: int) -> None:
+    """Of eight texts and of fewer, over weights of 16 and of 8 bits."""
+    case = _case(sizes, 20, op, texts)
     inputs = make_inputs(case, "bf16", seed=2)
-    _check(_step(sizes, inputs), case, inputs)
+    _check(_step(sizes, inputs, op=op), case, inputs)
 
 
 @pytest.mark.parametrize(
