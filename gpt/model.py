@@ -213,9 +213,9 @@ class GPT:
         return op_of(texts, folded=self.folded, quantized=self.quantized, logits=logits, cache=self.cache)
 
     def takes_one_launch(self, cache: KVCache) -> bool:
-        """Whether a step over this cache is one launch. It is for one text of a GPT-2 that is folded, or whose weights
-        are 8-bit floats, and for eight of a folded one whose cache is in 16 bits, if the source has an entry for its
-        sizes and the device has as many multiprocessors as the one that the policy is for."""
+        """Whether a step over this cache is one launch. It is for a GPT-2 that is folded, or whose weights are 8-bit
+        floats: for one text, and for two to eight whose cache is in 16 bits, if the source has an entry for its sizes
+        and the device has as many multiprocessors as the one that the policy is for."""
         launcher, config, op = self.launcher, self.config, self._step_op(cache.batch)
         parts = [cache.memory] if cache.scales is None else [cache.memory, cache.scales]
         whole = all(part.layout.aligned_contiguous for part in parts)
@@ -223,7 +223,8 @@ class GPT:
             return False
         if self.executor.sms < self._plan.policy.sms:
             return False
-        return launcher.has(op, self.dtype, dims(op, config, self.vocabulary, cache.positions, self.executor.sms))
+        sizes = dims(op, cache.batch, config, self.vocabulary, cache.positions, self.executor.sms)
+        return launcher.has(op, self.dtype, sizes)
 
     def check_step(self, largest: NDArray[Any]) -> None:
         """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity."""

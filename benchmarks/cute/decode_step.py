@@ -19,7 +19,7 @@ from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Expected, references, upload, verdict
 from gpt.config import GPTConfig
-from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OPS_CACHE_F8, dims
+from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OPS_CACHE_F8, OPS_TEXTS, TEXTS, dims
 from gpt.parameters.step_weights import COLUMNS
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
@@ -30,7 +30,7 @@ from toolchain.runtime.launch import EntryLauncher
 
 from ..rows import by_rows
 
-OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS, *OPS_CACHE_F8, OP_TEXTS), "bf16"
+OPS, DTYPE = (OP, OP_F8, OP_F8_LOGITS, *OPS_CACHE_F8, *OPS_TEXTS), "bf16"
 LAUNCHES, REPLAYS = 20, 30
 
 
@@ -74,7 +74,8 @@ def of_entry(spec: EntrySpec, sms: int) -> Case:
     multiprocessors."""
     c = spec.constants
     config = GPTConfig(vocab_size=c["V"], n_ctx=c["X"], n_embd=c["C"], n_head=c["C"] // COLUMNS, n_layer=c["L"])
-    return Case(spec.op, dims(spec.op, config, c["V"], c["X"], sms), "a variant of the step")
+    sizes = dims(spec.op, TEXTS if spec.op in OPS_TEXTS else 1, config, c["V"], c["X"], sms)
+    return Case(spec.op, sizes, "a variant of the step")
 
 
 def at_the_end(inputs: Inputs) -> Inputs:

@@ -99,8 +99,11 @@ CASES: tuple[Case, ...] = (
         )
     ),
     *(
-        Case(op, {**STEP, **more, "P": places}, why, gpu_only=True)
+        Case(op, {**STEP, **more, "P": places, "N": min(more.get("N", 1), texts)}, why, gpu_only=True)
         for op, more in STEP_OPS.items()
-        for why, places in (("GPT-2, the last place of its context", 1024), ("GPT-2, a shorter cache", 200))
+        for why, places, texts in (
+            ("GPT-2, the last place of its context", 1024, 8),
+            ("GPT-2, a shorter cache", 200, 3),
+        )
     ),
 )

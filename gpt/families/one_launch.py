@@ -1,6 +1,6 @@
-"""A decoding step of one text, or of eight, as a single launch, of an op `decode_step`: for a folded GPT-2, and of one
-text for one whose weights are 8-bit floats, where the launcher's source has an entry for its sizes. docs/one-kernel.md
-has the kernels.
+"""A decoding step of one text, or of a few, as a single launch, of an op `decode_step`: for a GPT-2 that is folded, or
+whose weights are 8-bit floats, where the launcher's source has an entry for its sizes. docs/one-kernel.md has the
+kernels.
 
 C = n_embd = H heads of D, L layers, V tokens in the vocabulary, P positions in a cache.
 """
@@ -20,7 +20,10 @@ from ..passes.workspace import Workspace
 
 Parts = tuple[DeviceBuffer, DeviceBuffer]  # the largest of each part of a row of logits, and its index, each (N, Z)
 OP, OP_F8, OP_F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
-OP_TEXTS, TEXTS = "decode_step_texts", 8
+OP_TEXTS = "decode_step_texts"
+OPS_TEXTS = tuple(op.replace(OP, OP_TEXTS) for op in (OP, OP_F8, OP_F8_LOGITS))
+TEXTS = 8  # of a step of several, at most
+WEIGHT_F8, LOGITS_F8 = "weight_f8", "f8_logits"  # in the names of ops over such weights
 IN_CACHE_F8 = "_cache_f8"  # behind the name of an op over a cache in 8 bits
 OPS_CACHE_F8 = tuple(op + IN_CACHE_F8 for op in (OP, OP_F8, OP_F8_LOGITS))
 WAITS = (  # what `errors` counts from 1 on
@@ -32,9 +35,9 @@ WAITS = (  # what `errors` counts from 1 on
 def op_of(texts: int, *, folded: bool, quantized: str, logits: bool, cache: str) -> str:
     """The op of so many texts of a GPT-2 whose norms are folded, or whose products are of a dtype of 8 bits, and
     perhaps its logits, over a `cache` of one of KINDS; "" if there is none."""
-    if texts > 1:
-        return OP_TEXTS if folded and texts == TEXTS and not cache else ""
     op = OP if folded else (OP_F8_LOGITS if logits else OP_F8) if quantized == "f8E4M3FN" else ""
+    if texts > 1:
+        return "" if cache or texts > TEXTS else op.replace(OP, OP_TEXTS)
     return op + IN_CACHE_F8 if op and cache else op
 
 
@@ -47,13 +50,13 @@ class OneLaunch:
         """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows. `kept`: the copies
         that it has for its steps."""
         executor = kept.executor
-        sizes = dims(op, config, vocabulary, config.n_ctx, executor.sms)
+        sizes = dims(op, 1, config, vocabulary, config.n_ctx, executor.sms)
         self._op, self._eps, self._visible = op, config.eps, config.vocab_size
         self._arrays = _packed(op, config, weights, kept) | {
             "wte": weights["wte.weight"], "wpe": weights["wpe.weight"], "norm_weight": weights["ln_f.weight"],
             "norm_bias": weights["ln_f.bias"],
         }  # fmt: skip
-        if OP_F8_LOGITS in op:
+        if LOGITS_F8 in op:
             self._arrays |= packed_head(weights, kept)
         for name, shape, kind in (
             ("launches", "B", np.int32), ("sums", "S", np.int64), ("errors", "BW", np.int32)
@@ -86,20 +89,22 @@ class OneLaunch:
 def _packed(
     op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept
 ) -> dict[str, DeviceBuffer]:  # fmt: skip
-    if OP_F8 in op:
-        return packed_f8(config, weights, kept)
-    return packed(config, weights, kept, UNITS_TEXTS if op == OP_TEXTS else UNITS)
+    return (packed_f8 if WEIGHT_F8 in op else packed)(config, weights, kept, _units(op))
 
 
-def dims(op: str, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
-    """The sizes of the op's arrays. Its scratch has room for a block on each multiprocessor."""
-    layers, width, texts = config.n_layer, config.n_embd, TEXTS if op == OP_TEXTS else 1
-    units = UNITS_F8 if OP_F8 in op else UNITS_TEXTS if op == OP_TEXTS else UNITS
-    tiles = {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS} if OP_F8 in op else {}
-    if OP_F8_LOGITS in op:
+def _units(op: str) -> int:
+    """Hidden units that lie side by side."""
+    return UNITS_TEXTS if op in OPS_TEXTS else UNITS_F8 if WEIGHT_F8 in op else UNITS
+
+
+def dims(op: str, texts: int, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
+    """The sizes of the op's arrays, of so many texts. Its scratch has room for a block on each multiprocessor."""
+    layers, width, units, sums = config.n_layer, config.n_embd, _units(op), TEXTS if op in OPS_TEXTS else 1
+    tiles = {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS} if WEIGHT_F8 in op else {}
+    if LOGITS_F8 in op:
         tiles["K"] = vocabulary // ROWS
     return tiles | {
         "N": texts, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,
         "V": vocabulary, "X": config.n_ctx, "P": positions, "TWO": 2, "B": sms, "W": width // COLUMNS,
-        "S": 4 * layers * width * texts, "G": config.ffn // units, "U": units,
+        "S": 4 * layers * width * sums, "G": config.ffn // units, "U": units,
     }  # fmt: skip

@@ -60,8 +60,10 @@ def packed(
     return _of_layers(config, kept, of)
 
 
-def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept) -> dict[str, DeviceBuffer]:
-    """Those of a model in 8 bits, whose weights are (out, in)."""
+def packed_f8(
+    config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept, units: int = UNITS_F8
+) -> dict[str, DeviceBuffer]:  # fmt: skip
+    """Those of a model in 8 bits, whose weights are (out, in). `units`: hidden units side by side."""
     width, hidden = config.n_embd, config.ffn
 
     def of(layer: int) -> dict[str, Array]:
@@ -79,7 +81,7 @@ def packed_f8(config: GPTConfig, weights: Mapping[str, DeviceBuffer], kept: Kept
             made[f"{name}_bias"] = made[f"{name}_bias"].astype(np.float32) + of_shift
         proj, out = part(LINEAR["proj"], WEIGHT), part(LINEAR["out"], WEIGHT)
         made["proj"] = proj.reshape(width, config.n_head, -1).swapaxes(0, 1)
-        made["out"] = out.reshape(width, hidden // UNITS_F8, UNITS_F8).swapaxes(0, 1)
+        made["out"] = out.reshape(width, hidden // units, units).swapaxes(0, 1)
         return made
 
     return _of_layers(config, kept, of)

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.compare import benchmark_bound
 from gpt.config import PRESETS
-from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_TEXTS
+from gpt.families.one_launch import op_of
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -44,6 +44,7 @@ def _continued(
     [
         (1024, 290, "", 1, ""), (1024, 1, "", 1, ""), (100, 92, "", 1, ""), (1024, 290, "f8-weights", 1, ""),
         (1024, 290, "", 8, ""), (100, 92, "", 8, ""), (1024, 290, "f8-weights", 1, "f8"), (100, 92, "", 1, "f8"),
+        (1024, 290, "f8-weights", 8, ""), (1024, 290, "", 3, ""),
     ],
 )  # fmt: skip
 def test_one_launch_gives_the_logits_of_many(
@@ -53,7 +54,7 @@ def test_one_launch_gives_the_logits_of_many(
     one, many, op = (
         Launcher(bundle, "fastest", cuda),
         Launcher(bundle, "mlir", cuda),
-        (OP_F8 if kind else OP if texts == 1 else OP_TEXTS) + (IN_CACHE_F8 if cached else ""),
+        op_of(texts, folded=not kind, quantized="f8E4M3FN" if kind else "", logits=False, cache=cached),
     )
     has = bool(bundle.entries_of("cute", op, "bf16")) and cuda.target == "sm_90" and cuda.sms >= 132
     config, weights = PRESETS["gpt2"], random_weights(PRESETS["gpt2"], seed=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpt.config import PRESETS, GPTConfig
-from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, OPS_CACHE_F8, OneLaunch, dims
+from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_F8_LOGITS, OPS_CACHE_F8, OPS_TEXTS, OneLaunch, dims
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -19,7 +19,7 @@ from toolchain.errors import ConformanceError
 from ..conftest import POLICY, ReferenceLauncher
 
 CONFIG = GPTConfig(vocab_size=300, n_ctx=32, n_embd=768, n_head=12, n_layer=2)
-OPS = (OP, OP_F8, OP_F8_LOGITS, OP_TEXTS, *OPS_CACHE_F8)
+OPS = (OP, OP_F8, OP_F8_LOGITS, *OPS_TEXTS, *OPS_CACHE_F8)
 NEAR = 0.02  # of the largest: two ways of rounding to bf16, through two layers
 NEAR_CACHE_F8 = 0.1  # numbers near 448 are 32 apart in e4m3
 NEAR_F8 = 0.06  # logits in 8 bits beside those in 16: each weight may be 2^-4 of itself away
@@ -82,26 +82,27 @@ def _filled(cache: KVCache, positions: int) -> Any:
     return numbers * cache.scales.numpy()[..., :positions].swapaxes(3, 4)[..., None]
 
 
-def test_one_launch_gives_eight_texts_what_many_give_them() -> None:
+@pytest.mark.parametrize(("texts", "kind", "which"), [(8, "", 0), (3, "f8-weights", 1), (8, "f8, logits", 2)])
+def test_one_launch_gives_several_texts_what_many_give_them(texts: int, kind: str, which: int) -> None:
     """They are of different lengths."""
-    tokens = np.random.default_rng(2).integers(0, 300, (8, 2)).astype(np.int32)
+    tokens = np.random.default_rng(2).integers(0, 300, (texts, 2)).astype(np.int32)
     logits, filled, likeliest = list[Any](), list[Any](), list[Any]()
-    for model in (_model(Launcher()), _model(Launcher(has=False))):
-        cache = KVCache(model, 8, 12)
-        model.prefill(np.repeat(TOKENS[:, :5], 4, axis=0), cache)
-        cache.lengths -= np.arange(8) % 4
+    for model in (_model(Launcher(), kind), _model(Launcher(has=False), kind)):
+        cache = KVCache(model, texts, 12)
+        model.prefill(np.repeat(TOKENS[:, :5], 4, axis=0)[:texts], cache)
+        cache.lengths -= np.arange(texts) % 4
         steps = Decode(model, cache)
         for column in tokens.T:
             steps.reset(column)
             steps.run()
-        assert (OP_TEXTS in {name for name, _ in model.launcher.launches}) is model.takes_one_launch(cache)  # pyright: ignore[reportAttributeAccessIssue]
+        assert (OPS_TEXTS[which] in {name for name, _ in model.launcher.launches}) is model.takes_one_launch(cache)  # pyright: ignore[reportAttributeAccessIssue]
         likeliest.append(steps.likeliest())
         logits.append(steps.logits.numpy().astype(np.float64))
         memory = cache.memory.numpy().astype(np.float64)
         filled.append(np.concatenate([memory[:, :, i, :length] for i, length in enumerate(cache.lengths)], 2))
     assert (likeliest[0] == logits[0].argmax(1)).all()
-    for one, many in (logits, filled):
-        assert np.abs(one - many).max() <= NEAR * np.abs(many).max()
+    for (one, many), near in ((logits, NEAR_F8 if which == 2 else NEAR), (filled, NEAR)):
+        assert np.abs(one - many).max() <= near * np.abs(many).max()
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[OneLaunch]:
@@ -126,10 +127,11 @@ def test_steps_share_a_copy_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.array_equal(*given) and len(made) == 1
 
 
-def test_steps_of_one_text_and_of_eight_share_what_lies_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["", "f8-weights"])
+def test_steps_of_one_text_and_of_several_share_what_lies_alike(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = _recorded(monkeypatch)
-    model = _model(Launcher())
-    for texts in (1, 8):
+    model = _model(Launcher(), kind)
+    for texts in (1, 8, 2):
         Decode(model, KVCache(model, texts, 12))
     one, eight = (vars(each)["_arrays"] for each in made)
     assert {name for name in one if one[name] is not eight[name]} == {"out", "launches", "sums", "errors"}
@@ -138,11 +140,11 @@ def test_steps_of_one_text_and_of_eight_share_what_lies_alike(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("options", "texts", "wanted"),
     [
-        ({}, 1, True), ({}, 8, True), ({}, 2, False), ({"folded": False}, 1, False), ({"folded": False}, 8, False),
+        ({}, 1, True), ({}, 8, True), ({}, 2, True), ({}, 9, False), ({"folded": False}, 1, False), ({"folded": False}, 8, False),
         ({"cache": "f8"}, 1, True), ({"cache": "f8"}, 8, False), ({"cache": "f8", "folded": False}, 1, False),
     ],
 )  # fmt: skip
-def test_it_is_for_one_text_or_eight_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
+def test_it_is_for_one_to_eight_texts_of_a_folded_model(options: Any, texts: int, wanted: bool) -> None:
     model = _model(Launcher(), **options)
     cache = KVCache(model, texts, 8)
     assert model.takes_one_launch(cache) is wanted
@@ -163,10 +165,14 @@ def test_the_entry_is_for_gpt2_alone() -> None:
     gpt2 = PRESETS["gpt2"]
     for op in OPS:
         (entry,) = (spec for spec in entries_of("cute") if spec.op == op)
-        assert entry.unmet(dims(op, gpt2, 50304, 100, 132)) is None
-        assert entry.unmet(dims(op, gpt2, 50304, 100, 95)) is not None
-        assert entry.unmet(dims(op, CONFIG, 50304, 100, 132)) is not None
-        assert entry.unmet(dims(op, gpt2, 50304, 2000, 132)) is not None
+        texts = (2, 8) if op in OPS_TEXTS else (1, 1)
+        for several in texts:
+            assert entry.unmet(dims(op, several, gpt2, 50304, 100, 132)) is None
+        for other in (texts[0] - 1, texts[1] + 1):
+            assert entry.unmet(dims(op, other, gpt2, 50304, 100, 132)) is not None
+        assert entry.unmet(dims(op, texts[0], gpt2, 50304, 100, 95)) is not None
+        assert entry.unmet(dims(op, texts[0], CONFIG, 50304, 100, 132)) is not None
+        assert entry.unmet(dims(op, texts[0], gpt2, 50304, 2000, 132)) is not None
 
 
 def test_a_wait_that_ran_out_is_named() -> None:
