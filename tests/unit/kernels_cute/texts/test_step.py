@@ -85,7 +85,7 @@ def test_it_computes_a_step_of_each_text_and_the_next_launch_finds_its_sums_clea
     [
         (SMALL | {"L": 2, "X": 20}, OP, 3),
         (SMALL_F8 | {"L": 2, "X": 20}, F8, 8),
-        (SMALL_F8 | {"L": 2, "X": 20}, F8_LOGITS, 2),
+        (SMALL_F8 | {"L": 2, "X": 20, "V": 544}, F8_LOGITS, 2),  # logits in two rounds
     ],
 )
 def test_it_walks_layers(sizes: dict[str, int], op: str, texts: int) -> None:
@@ -93,6 +93,15 @@ def test_it_walks_layers(sizes: dict[str, int], op: str, texts: int) -> None:
     case = _case(sizes, 20, op, texts)
     inputs = make_inputs(case, "bf16", seed=2)
     _check(_step(sizes, inputs, op=op), case, inputs)
+
+
+def test_a_barrier_less_is_found_where_weights_have_8_bits() -> None:
+    """At the end of a layer: the scale of the next layer's x, beside sums of rows."""
+    sizes = SMALL_F8 | {"L": 2, "X": 20}
+    inputs = make_inputs(_case(sizes, 20, F8, 2), "bf16", seed=3)
+    kernel = _spec(tuple(sizes.items()), F8)[1].kernel
+    with pytest.raises(Race):
+        _step(sizes, inputs, without(kernel, "cute_nvgpu.arch.barrier", 4), F8)
 
 
 @pytest.mark.parametrize(
