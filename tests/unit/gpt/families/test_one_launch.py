@@ -140,7 +140,8 @@ def test_steps_of_one_text_and_of_several_share_what_lies_alike(kind: str, monke
 @pytest.mark.parametrize(
     ("options", "texts", "wanted"),
     [
-        ({}, 1, True), ({}, 8, True), ({}, 2, True), ({}, 9, False), ({"folded": False}, 1, False), ({"folded": False}, 8, False),
+        ({}, 1, True), ({}, 8, True), ({}, 2, True), ({}, 9, False),
+        ({"folded": False}, 1, False), ({"folded": False}, 8, False),
         ({"cache": "f8"}, 1, True), ({"cache": "f8"}, 8, False), ({"cache": "f8", "folded": False}, 1, False),
     ],
 )  # fmt: skip
