@@ -1,1 +1,1 @@
-"""A decode step of GPT-2 for eight sequences in one kernel: step.py."""
+"""A decode step of GPT-2 for up to eight sequences in one kernel: step.py."""
