@@ -190,6 +190,7 @@ def test_a_unit_that_is_not_the_largest_weight_is_found(monkeypatch: pytest.Monk
         (SPANS, ONE, "nvvm.barrier0", 0, {"B": 1, "P": 60, "G": 1, "Q": 1}, Race),
         (UNSPLIT, WHOLE, "nvvm.barrier0", 0, {"B": 1, "P": 60, "H": 1}, Race),
         (UNSPLIT, WHOLE, "cute_nvgpu.arch.warp_sync", 0, {"B": 2, "P": 60, "H": 1}, Race),  # behind the append
+        (UNSPLIT, RING, "cute_nvgpu.arch.warp_sync", 1, {"B": 2, "P": 132, "H": 1}, Race),  # of the ring
         (UNSPLIT, RING, "nvvm.cp.async.wait.group", 0, {"B": 2, "P": 132, "H": 1}, MissingWait),
         (UNSPLIT, RING, "nvvm.cp.async.commit.group", 2, {"B": 2, "P": 132, "H": 1}, MissingWait),
     ],
