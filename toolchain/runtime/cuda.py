@@ -8,10 +8,8 @@ and collecting a buffer frees its memory. Calls that only wait for the device do
 from __future__ import annotations
 
 import sys
-import threading
 import time
-import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +17,17 @@ import numpy as np
 
 from ..contract.launching import check_grid
 from ..contract.tma import TMADescriptor
-from ..errors import DeviceError, NoGPU, UsageError
+from ..errors import DeviceError, UsageError
 from . import copies, dlpack
 from .buffer import Allocation, DeviceBuffer
-from .context import Context
+from .cuda_driver import CudaDriver
 from .cuda_work import CudaCommand, CudaEvent, CudaGraph
-from .driver import check, choose_target, describe, load
-from .executor import Command, Event, Executor, Graph, Loaded
+from .driver import choose_target
+from .executor import Command, Event, Graph, Loaded
+from .launch_config import configured
 from .layout import NUMPY, chunks
 from .modules import Modules
-from .overlaps import meet
+from .overlaps import any_meet
 from .pool import Pool
 from .tma import encode
 
@@ -38,35 +37,18 @@ if TYPE_CHECKING:
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
 
-class CudaExecutor(Executor):
+class CudaExecutor(CudaDriver):
     """Work runs in order on one non-blocking stream. Memory comes from a stream-ordered pool of this executor, which
     keeps what is freed for the next allocation."""
 
-    kind = "cuda"
-
     def __init__(self, index: int = 0) -> None:
-        super().__init__()
-        self.lock = threading.RLock()
-        self._handed_out: weakref.WeakSet[CudaEvent | CudaGraph] = weakref.WeakSet()
-        self._driver: Any = load()
-        count: int = check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
-        if not 0 <= index < count:
-            raise NoGPU(f"there is no cuda:{index}: the driver lists {count} GPU(s)", hint="see `nvidia-smi -L`")
-        self.gpu = describe(self._driver, index)
-        self.name = f"cuda:{index} {self.gpu.name} {self.gpu.target}"
-        self.target = self.gpu.target
-        self.sms = self.gpu.sms
-        self.device = (dlpack.CUDA, index)
+        super().__init__(index)
         self._modules = Modules()
         self._last_entry = ""  # for errors that surface after their launch
-        # What is written by launches that may still run when the next one begins: all since the last that waited for
-        # everything before it. None if the last work was no launch, or one that the next may not overlap.
-        self._written: set[range] | None = None
         self._capturing: CudaGraph | None = None
         self._replays_s: list[float] | None = None  # what the driver took for each replay, while somebody wants to know
         self.frees = 0  # allocations that went back so far
         self._freed_late: list[Callable[[], None]] = []  # what to give back when the capture ends
-        self._context = Context(self._driver, index)
         try:
             self._stream, self._side_stream = self._context.new_stream(), self._context.new_stream()
             self._pool = Pool(self._context, index)
@@ -96,53 +78,6 @@ class CudaExecutor(Executor):
         # At exit the process gives everything back. `stream`: what is set last where an executor is made.
         if not sys.is_finalizing() and hasattr(self, "stream"):
             self.close()
-
-    # The driver
-
-    def run(self, call: str, *args: Any, doing: str = "") -> Any:
-        """A call of the driver API in our context. Raises the DeviceError that its status stands for."""
-        with self.lock:
-            self._written = None
-            return self.ask(call, *args, doing=doing)
-
-    def wait(self, call: str, *args: Any, doing: str = "") -> Any:
-        """The same for a call that waits for the device. Other threads may launch meanwhile."""
-        with self.lock:
-            self._written = None
-        return self.ask(call, *args, doing=doing)
-
-    def ask(self, call: str, *args: Any, doing: str = "") -> Any:
-        """The same for a call that puts no work on a stream: launches before and after it may overlap."""
-        self.check_open()
-        return self._context.ask(call, *args, doing=doing)
-
-    @property
-    def driver(self) -> Any:
-        """cuda.bindings.driver, for its types and constants."""
-        return self._driver
-
-    def undo(self, call: str, handle: Any) -> None:
-        """Gives this handle back with this call when the executor is closed."""
-        self._context.undo(call, handle)
-
-    def hand_out(self, made: CudaEvent | CudaGraph) -> None:
-        """Remembers what has a handle of the driver: it is closed before the executor is."""
-        with self.lock:
-            self._handed_out.add(made)
-
-    def discard(self, call: str, *handle: Any) -> None:
-        """Destroys a handle of ours, unless it went with a lost context or a closed executor."""
-        if not self._gone:
-            self.run(call, *handle)
-
-    def _enter(self) -> None:
-        self.check_open()
-        self._context.enter()
-
-    @property
-    def _gone(self) -> bool:
-        """Whether all handles went with the context."""
-        return self._context.lost or self.closed
 
     # Memory
 
@@ -286,7 +221,7 @@ class CudaExecutor(Executor):
         before they end, unless one of them writes there."""
         self._hold(arrays)
         before = self._written
-        ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(pdl_reads, before)
+        ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not any_meet(pdl_reads, before)
         self._launch(command.ahead if ahead else command.plain, command.call, command.what)
         self._last_entry = command.symbol
         self.ran.add(command.loaded)
@@ -333,25 +268,8 @@ class CudaExecutor(Executor):
         """How to launch a grid of blocks. `shared_bytes`: of dynamic shared memory for each block. `stream`: the
         driver's handle, by default our own. `ahead`: its blocks may start as soon as all blocks of the launch before it
         let them (CUDA's programmatic dependent launch). `together`: see Form."""
-        driver = self._driver
-        config = driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = block
-        config.sharedMemBytes = shared_bytes
-        config.hStream = self._stream if stream is None else driver.CUstream(stream)
-        if ahead:
-            attribute = driver.CUlaunchAttribute()
-            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-            attribute.value.programmaticStreamSerializationAllowed = 1
-            config.attrs, config.numAttrs = [attribute], 1
-        if together:
-            cluster, cooperative = driver.CUlaunchAttribute(), driver.CUlaunchAttribute()
-            cluster.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            cluster.value.clusterDim.x, cluster.value.clusterDim.y, cluster.value.clusterDim.z = together, 1, 1
-            cooperative.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-            cooperative.value.cooperative = 1
-            config.attrs, config.numAttrs = [cluster, cooperative], 2
-        return config
+        on = self._stream if stream is None else self._driver.CUstream(stream)
+        return configured(self._driver, on, grid, block, shared_bytes, ahead=ahead, together=together)
 
     def _after(self) -> str:
         return f" after {self._last_entry}" if self._last_entry else ""
@@ -465,8 +383,3 @@ class CudaExecutor(Executor):
     def _not_capturing(self, what: str) -> None:
         if self._capturing is not None:
             raise UsageError(f"{self.name} cannot {what} inside a capture", hint="do it before the `with`, or after")
-
-
-def _meet(ours: Iterable[range], theirs: Iterable[range]) -> bool:
-    """Whether two sets of address ranges have an address in common."""
-    return any(meet(a, b) for a in ours for b in theirs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,11 @@ import numpy as np
 def meet(one: range, other: range) -> bool:
     """Whether two ranges of addresses have one in common."""
     return one.start < other.stop and other.start < one.stop
+
+
+def any_meet(ours: Iterable[range], theirs: Iterable[range]) -> bool:
+    """Whether two sets of address ranges have an address in common."""
+    return any(meet(a, b) for a in ours for b in theirs)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from cute_runtime import device
 from cute_runtime.headers import include_dirs
-from toolchain.runtime import GPU, cuda
+from toolchain.runtime import GPU, cuda_driver
 
 from .fake import FakeGPU
 
@@ -66,9 +66,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeGPU]:
     """A GPU that the Python API finds; a test sets the sizes of its kernels' parameters."""
     fake = FakeGPU()
-    monkeypatch.setattr(cuda, "load", lambda: fake)
+    monkeypatch.setattr(cuda_driver, "load", lambda: fake)
     monkeypatch.setattr(device, "load", lambda: fake)
-    for module in (cuda, device):
+    for module in (cuda_driver, device):
         monkeypatch.setattr(module, "describe", lambda *_: GPU(0, "NVIDIA H200", (9, 0), 132, 141 * 2**30))
     device.executor.cache_clear()
     yield fake

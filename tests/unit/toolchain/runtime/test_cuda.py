@@ -16,7 +16,7 @@ from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec
 from toolchain.errors import DeviceError, LaunchError, NoRoom, UsageError
 from toolchain.runtime import GPU
-from toolchain.runtime import cuda as module
+from toolchain.runtime import cuda_driver as module
 from toolchain.runtime.cuda import CudaExecutor
 from toolchain.runtime.executor import Loaded
 from toolchain.runtime.launch import EntryLauncher

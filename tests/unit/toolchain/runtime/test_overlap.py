@@ -16,7 +16,8 @@ from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
 from toolchain.errors import DeviceError
 from toolchain.runtime import GPU, DeviceBuffer
-from toolchain.runtime import cuda as module
+from toolchain.runtime import cuda as executors
+from toolchain.runtime import cuda_driver as module
 from toolchain.runtime.cuda import CudaExecutor
 from toolchain.runtime.launch import EntryLauncher
 
@@ -270,7 +271,7 @@ def test_a_launch_that_fails_changes_nothing(chain: Chain, fake: FakeDriver) -> 
 def test_now_and_then_one_waits_so_that_there_is_little_to_compare(
     chain: Chain, fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_WRITTEN_MAX", 4)
+    monkeypatch.setattr(executors, "_WRITTEN_MAX", 4)
     for n in range(11):
         chain.gelu("x", f"out{n}")
     assert fake.ahead == [False, *[True] * 4, False, *[True] * 4, False]

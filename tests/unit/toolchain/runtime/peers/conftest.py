@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.toolchain.runtime.fake_driver import FakeDriver
 from toolchain.runtime import GPU
-from toolchain.runtime import cuda as module
+from toolchain.runtime import cuda_driver as module
 from toolchain.runtime.cuda import CudaExecutor
 
 PAGE = 2**21
