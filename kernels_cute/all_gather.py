@@ -66,7 +66,7 @@ class Gathered(Pieces):
         of = row // self.down
         with cute.when(cute.invert(cute.same(of, cute.number(self.present[0].value)))):
             self.waits.wait(place_of(self.operands["counts"], self.rank, of), self.wanted, of)
-            arch.instruction("fence.proxy_async")
+            arch.instruction("fence.proxy_async_global")
             self.present[0] = cute.scalar(of, "i32")
 
     def load(self, target: Any, x_map: Any, signal: Any, at_k: Any, row: Any) -> None:
@@ -102,7 +102,7 @@ class SendingAll(Sending):
                     if not told:  # their earlier launches have ended: nobody reads what is stored to them now
                         waits.wait(place_of(counts, walk.rank, rank), came * walk.blocks + 1, rank)
                 if not told:
-                    arch.instruction("fence.proxy_async")
+                    arch.instruction("fence.proxy_async_global")
                     self.send_rows()
             walk.known.wait(0)
             state[walk.block, 0] = cute.scalar(came + TOLD, "i32")

@@ -89,7 +89,7 @@ def _of_ranks(spec: EntrySpec) -> TracedKernel:
     epilogue, scheme = known[spec.op]
     tiles = linear_sm90.Tiles(
         c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), registers=c.get("REGISTERS", 232),
-        summed=c.get("SUMMED", 0),
+        summed=c.get("SUMMED", 0), early=c.get("EARLY", 0),
     )  # fmt: skip
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue, scheme)
     return TracedKernel(kernel, "sm_90a", tuple(scheme.maps(tiles, epilogue)))

@@ -57,7 +57,7 @@ class Arriving(Pieces):
         of = row // self.down
         with cute.when(cute.invert(cute.same(of, cute.number(self.present[0].value)))):
             self.waits.wait(place_of(self.operands["ended"], self.rank, of), self.wanted, of)
-            arch.instruction("fence.proxy_async")
+            arch.instruction("fence.proxy_async_global")
             self.present[0] = cute.scalar(of, "i32")
 
     def load(self, target: Any, x_map: Any, signal: Any, at_k: Any, row: Any) -> None:

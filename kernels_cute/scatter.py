@@ -28,7 +28,7 @@ from .linear_sm90 import Scheme
 from .meeting import PIECE, Pieces, Stacked, Waits, place_of, sent
 from .rms import SUMS, no_sums, over_quad, sum_squares
 from .store_sm90 import STORE, WARP, At, Part, StoreOver
-from .tiles_sm90 import BYTES, SWIZZLE, WARPGROUP, Tiles
+from .tiles_sm90 import BYTES, HALF, WARPGROUP, Tiles
 
 OWN = "own"  # an operand that a tile adds: true, an i1, if it is of the rank's own piece
 WALK = "walk"  # and where it lies
@@ -38,15 +38,17 @@ MEETINGS = 2  # of two blocks in a launch: both have begun it, and all that one 
 
 def maps(t: Tiles, epilogue: Epilogue) -> tuple[TensorMap, ...]:
     """The tensor maps behind the op's parameters: of x, the weight, the output, and what arrives, as it is read and as
-    it is stored. The residual stream is read as it is stored."""
-    if t.n % ROW:
-        raise UsageError(f"{t} is no tile of several ranks", hint=f"n as a multiple of {ROW}")
+    it is stored, and of 32 columns of the weight if tiles have such. The residual stream is read as it is stored."""
     stream = isinstance(epilogue, Shared) and epilogue.stream
-    x, out = ((t.m, t.k), (1, t.m, ROW)) if stream else ((1, t.m, t.k), (t.m, ROW))
-    return (
-        TensorMap("x", x, BYTES), TensorMap("weight", (t.k, ROW), BYTES), TensorMap("out", out, BYTES),
-        TensorMap("arrived", (1, 1, t.m, ROW), BYTES), TensorMap("arrived", (1, 1, PIECE, ROW), BYTES),
-    )  # fmt: skip
+    x, out = ((t.m, t.k), (1, t.m, t.row)) if stream else ((1, t.m, t.k), (t.m, t.row))
+    row = t.row * 2  # bytes of a row of a part
+    made = [
+        TensorMap("x", x, BYTES), TensorMap("weight", (t.k, ROW), BYTES), TensorMap("out", out, row),
+        TensorMap("arrived", (1, 1, t.m, t.row), row), TensorMap("arrived", (1, 1, PIECE, t.row), row),
+    ]  # fmt: skip
+    if t.halved:
+        made.append(TensorMap("weight", (t.k, HALF), BYTES))
+    return tuple(made)
 
 
 class Scatter(StoreOver):
@@ -61,9 +63,9 @@ class Scatter(StoreOver):
         self.walk, self.operands = walk, operands
         self.free = Barriers(t.parts, 1, t.rings)
         self.ready, self.done = Barriers(t.parts, t.groups, t.rings), Barriers(1, t.consumers)
-        layout = Layout((t.m, ROW, t.parts * t.rings), (ROW, 1, t.m * ROW))
-        self.more = [cute.shared_tensor(dtype, layout, swizzle=SWIZZLE) for _ in range(1, self.brings)]
-        used = t.stages * t.bytes + self.brings * t.rings * t.parts * t.part_bytes
+        layout = Layout((t.m, t.row, t.parts * t.rings), (t.row, 1, t.m * t.row))
+        self.more = [cute.shared_tensor(dtype, layout, swizzle=self.swizzle) for _ in range(1, self.brings)]
+        used = t.stages * t.stage_bytes + self.brings * t.rings * t.parts * t.part_bytes
         if used + 16 * (t.stages + 2 * t.rings * t.parts) > MAX_SHARED:
             raise UsageError(f"{t} takes {used} bytes of shared memory", hint="fewer stages or parts")
 
@@ -91,7 +93,7 @@ class Scatter(StoreOver):
             for rank in walk.others():
                 place = place_of(self.operands["flags"], walk.rank, rank, walk.block)
                 waits.wait(place, came + MEETINGS, rank)
-            arch.instruction("fence.proxy_async")
+            arch.instruction("fence.proxy_async_global")
             self.joined[0] = cute.scalar(1, "i32")
         with cute.when(own):
             full.expect(number, t.part_bytes * self.brings)
@@ -109,7 +111,7 @@ class Scatter(StoreOver):
             tile = self.tile(p) if which == 0 else self.more[which - 1][None, None, self.buffer(p)]
             return self.read(p, tile)
 
-        mine = self.mma, (self.t.m, ROW), p.at, shape, p.worker
+        mine = self.mma, (self.t.m, self.t.row), p.at, shape, p.worker
         return PieceOfTile(*mine, arrived=lambda: self.arrived(p), brought=brought)
 
     def arrived(self, p: Part) -> None:
@@ -135,7 +137,7 @@ class Scatter(StoreOver):
     def _send_all(self, tile_of: Callable[[Any], At], turns: Any) -> None:
         """For one thread. It tells the same block of the others that this launch has begun: their rank has ended all
         before it. Then it stores all tiles, and behind the last one for others tells them."""
-        t, parts, walk = self.t, self.t.n // ROW, self.walk
+        t, parts, walk = self.t, self.t.n // self.t.row, self.walk
         flags, state = self.operands["flags"], self.operands["state"]
         self.waits, self.came = Waits(state, walk.block), cute.number(state[walk.block, 0].value)
         # Whether this launch of the others has begun, and all for them is told
@@ -152,9 +154,8 @@ class Scatter(StoreOver):
             for part in range(parts):
                 number = turn // t.rings * parts + part
                 self.ready.of(ring).wait(number)
-                self.send_part(
-                    self.tiles[None, None, ring * t.parts + number % t.parts], column * t.n + part * ROW, row * t.m
-                )
+                tile = self.tiles[None, None, ring * t.parts + number % t.parts]
+                self.send_part(tile, t.place(column, part) * t.row, row * t.m)
                 arch.instruction("copy.bulk_commit_group")
                 arch.instruction("copy.bulk_wait_group", n=0)
                 self.free.of(ring).arrive(number)
@@ -189,10 +190,10 @@ class Scatter(StoreOver):
                 for other in walk.others():
                     place = place_of(self.operands["flags"], walk.rank, other, walk.block)
                     self.waits.wait(place, self.came + 1, other)
-                arch.instruction("fence.proxy_async")
+                arch.instruction("fence.proxy_async_global")
                 self.begun[0] = cute.scalar(1, "i32")
             for piece in range(self.t.m // PIECE):
-                source, there = cute.address(cute.local_tile(part, (PIECE, ROW), (piece, 0))), at + piece * PIECE
+                source, there = cute.address(cute.local_tile(part, (PIECE, self.t.row), (piece, 0))), at + piece * PIECE
                 arch.instruction("copy.tma_store", source, self.piece_map, column, there, walk.rank, rank)
                 arch.instruction("copy.bulk_commit_group")
                 arch.instruction("copy.bulk_wait_group", n=1)

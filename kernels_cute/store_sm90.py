@@ -48,9 +48,9 @@ class Store:
         self.narrow = cute.BITS[dtype] == 8
         atom = cute.CopyAtom("universal.b16", 8) if self.narrow else cute.CopyAtom("stmatrix.x4", 16)
         self.copy = cute.make_tiled_copy_like(atom, self.mma, "c")
-        swizzle = cute.Swizzle(2, 4, 3) if self.narrow or t.halved else SWIZZLE  # of rows of 64 or 128 bytes
+        self.swizzle = cute.Swizzle(2, 4, 3) if self.narrow or t.halved else SWIZZLE  # of rows of 64 or 128 bytes
         layout = Layout((t.m, t.row, t.parts * t.rings), (t.row, 1, t.m * t.row))
-        self.tiles = cute.shared_tensor(dtype, layout, swizzle=swizzle)
+        self.tiles = cute.shared_tensor(dtype, layout, swizzle=self.swizzle)
 
     def init(self) -> None:
         """For one thread; the block synchronises behind it."""

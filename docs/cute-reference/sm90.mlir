@@ -151,6 +151,16 @@ func.func @fence_proxy_async() {
   func.return
 }
 
+func.func @fence_proxy_async_global() {
+  cute_nvgpu.arch.fence.proxy_async_global() : () -> ()
+  func.return
+}
+
+func.func @fence_proxy_async_all() {
+  cute_nvgpu.arch.fence.proxy_async_all() : () -> ()
+  func.return
+}
+
 func.func @convert_quad(%a0: f32, %a1: f32, %a2: f32, %a3: f32) {
   %r0 = cute_nvgpu.arch.convert.quad(%a0, %a1, %a2, %a3) {atom = "e4m3"} : (f32, f32, f32, f32) -> i32
   func.return

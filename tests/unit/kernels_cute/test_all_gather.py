@@ -49,7 +49,7 @@ def test_each_rank_multiplies_the_rows_of_all(
         ("flag.add", 0, (Deadlock,)),  # the launch has begun
         ("flag.add", 1, (Deadlock,)),  # its rows are stored
         ("copy.bulk_wait_group_all", 0, (Race, MissingWait)),  # before that is told
-        ("fence.proxy_async", 0, (MissingFence,)),  # TMA reads what arrived
+        ("fence.proxy_async_global", 0, (MissingFence,)),  # TMA reads what arrived
         ("copy.bulk_wait_group", 0, (Race, MissingWait)),  # a buffer is loaded anew
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from kernels_cute.meeting import Waits
 from kernels_cute.tiles_sm90 import Tiles
 from tests.unit.kernels_cute.ranks import Model, f64, made
-from tests.unit.toolchain.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.mutate import at_the_end, without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import Deadlock, Finding, MissingFence, MissingWait, Race
 
@@ -37,6 +37,36 @@ def test_rows_of_all_ranks_are_normed_and_multiplied() -> None:
         assert given.channel.state[rank][:, 1].sum() == 0
 
 
+EARLY = Tiles(64, 96, 64, 2, 1, early=2)  # in parts of 32 columns
+
+
+@pytest.fixture(scope="module")
+def early() -> list[cute.Kernel]:
+    return [made(op, EARLY) for op in ("linear_to_ranks", "rms_linear_of_ranks")]
+
+
+def test_weights_may_be_loaded_before_the_launch_before_has_ended(early: list[cute.Kernel]) -> None:
+    given = Model.of(2, 64, 136, 200, 2, EARLY)
+    start = given.stream[0].copy()
+    given.run(early[0], early[1])
+    wanted = given.wanted(start)
+    for rank, out in enumerate(given.out):
+        assert np.abs(f64(given.stream[rank]) - wanted).max() <= 2**-7 * np.abs(wanted).max()
+        wanted_out = given.normed(f64(given.stream[0]), rank)
+        assert np.abs(f64(out) - wanted_out).max() <= 2**-7 * np.abs(wanted_out).max()
+    for sums in given.squares.sum(axis=1):
+        assert np.abs(sums / (f64(given.stream[0]) ** 2).sum(axis=1) - 1).max() < 2**-8
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_nothing_else_may(early: list[cute.Kernel], which: int) -> None:
+    """Rows, counts and flags come from the launch before, or from other ranks."""
+    kernels = list(early)
+    kernels[which] = at_the_end(kernels[which], ARCH + "grid_wait")
+    with pytest.raises(Race, match="before grid_wait: the launch before may still use it"):
+        Model.of(2, 64, 72, 72, 1, EARLY).run(kernels[0], kernels[1])
+
+
 def test_rows_that_are_not_waited_for(to: cute.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(self: Waits, place: Any, count: Any, rank: Any) -> None:
         """It does not wait."""
@@ -47,8 +77,11 @@ def test_rows_that_are_not_waited_for(to: cute.Kernel, monkeypatch: pytest.Monke
 
 
 def test_tma_reads_them_behind_a_fence(to: cute.Kernel, of: cute.Kernel) -> None:
-    with pytest.raises(MissingFence):
-        Model.of(2, 64, 72, 72, 1).run(to, without(of, ARCH + "fence.proxy_async"))
+    given = Model.of(2, 64, 72, 72, 1)
+    with pytest.raises(MissingFence, match="of global memory"):
+        given.run(to, without(of, ARCH + "fence.proxy_async_global"))
+    text = of.ptx("sm_90a")
+    assert text.count("fence.proxy.async.global;") == 1  # one of shared memory does not do
 
 
 def test_a_launch_says_that_it_has_ended(to: cute.Kernel, of: cute.Kernel) -> None:

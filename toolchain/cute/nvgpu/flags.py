@@ -2,7 +2,7 @@
 
 `flag.add` releases and `flag.wait` acquires, both at the scope of the system. They order a thread's own accesses and
 those that it has seen: of a block its others behind a barrier, of TMA what it has waited for. What TMA reads next needs
-a proxy fence behind the wait.
+a proxy fence of global memory behind the wait.
 
 Source: PTX ISA 9.0, "red", "ld", "Memory Consistency Model", "Proxies".
 """

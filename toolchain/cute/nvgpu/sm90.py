@@ -273,6 +273,14 @@ ROWS: dict[str, PtxForm] = {
         fixed("fence.proxy.async.shared::cta;"),
         "Makes the thread's writes to shared memory visible to TMA, wgmma and tcgen05.", since=90,
     ),
+    "fence.proxy_async_global": PtxForm(
+        fixed("fence.proxy.async.global;"),
+        "Makes what the thread has written to global memory, or has waited for that others wrote, visible to TMA.",
+        since=90,
+    ),
+    "fence.proxy_async_all": PtxForm(
+        fixed("fence.proxy.async;"), "`fence.proxy_async` and `fence.proxy_async_global` in one.", since=90,
+    ),
     "convert.quad": PtxForm(
         fixed(_QUAD, "=r,f,f,f,f"),
         "Rounds four f32 to e4m3 or e5m2 in one register, the first in the lowest bits. What is too large becomes the "

@@ -204,8 +204,24 @@ def _waiting(call: Call, warp: Warp) -> Wait:
 
 
 def fence(_: Call, warp: Warp) -> None:
-    """The writes of the threads are there for the asynchronous proxy."""
+    """The writes of the threads to shared memory are there for the asynchronous proxy."""
     warp.block.clocks.fence(warp.agent_number)
+
+
+def fence_global(_: Call, warp: Warp) -> None:
+    """Those to global memory are."""
+    warp.block.clocks.fence_global(warp.agent_number)
+
+
+def fence_all(call: Call, warp: Warp) -> None:
+    """Both are."""
+    fence(call, warp)
+    fence_global(call, warp)
+
+
+def grid_wait(_: Call, warp: Warp) -> None:
+    """The launch before has ended."""
+    warp.ahead = False
 
 
 def init_fence(_: Call, warp: Warp) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..state.access import GMEM, parts
+from ..state.access import GMEM, not_ahead, own, parts
 from ..state.block import Wait, Warp
 from ..state.call import Call
 from ..state.clocks import merged
@@ -69,6 +69,7 @@ def _counts(call: Call, warp: Warp, verb: str) -> list[tuple[Region, int, Bytes]
     """The count of each active thread. Raises Race if it was accessed as something else."""
     found: list[tuple[Region, int, Bytes]] = []
     for region, lanes, where in parts(warp, GMEM, call.arg(warp, 0), WIDTH, verb):
+        not_ahead(warp, region, where, own(warp, lanes), verb)
         others: list[Any] = [blocks[where] for blocks in (region.writers, region.readers) if len(blocks)]
         if any((known != NO_BLOCK).any() for known in others):
             said = "which others accessed as something else, and nothing orders the two"

@@ -18,7 +18,7 @@ from ....contract.tma import TMADescriptor
 from ..state.access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from ..state.block import WARP, Block, Mbarrier, Warp
 from ..state.call import Call
-from ..state.clocks import ASYNC
+from ..state.clocks import ASYNC, ASYNC_GLOBAL
 from ..state.findings import Finding, Misaligned, NoSemantics, OutOfBounds
 from ..state.memory import SHARED_BASE, Region
 from ..state.shadow import Access, Bytes
@@ -123,7 +123,7 @@ def _load(call: Call, warp: Warp, first: int, blocks: list[Block], *, images: bo
         assert of.region.array is not None
         data = _fill(of.descriptor, of.region.array, len(shared))
         if inside.any():
-            note_read(warp, of.region, bytes_[inside], Access(one.agent, one.phase + 1, warp.pc), ASYNC)
+            note_read(warp, of.region, bytes_[inside], Access(one.agent, one.phase + 1, warp.pc), ASYNC_GLOBAL)
         data[inside] = of.region.data[bytes_[inside]]
         _arrive(warp, block, one, shared, data, int(lane))
 
@@ -147,7 +147,7 @@ def bulk_load(call: Call, warp: Warp) -> None:
     for region, lanes, where in parts(warp, GMEM, call.arg(warp, 1), call.number, "copies", align=BULK):
         for lane, bytes_ in zip(lanes, where, strict=True):
             one = bars[lane]
-            note_read(warp, region, bytes_, Access(one.agent, one.phase + 1, warp.pc), ASYNC)
+            note_read(warp, region, bytes_, Access(one.agent, one.phase + 1, warp.pc), ASYNC_GLOBAL)
         data[lanes] = region.data[where]
     for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies to", align=BULK):
         for lane, shared in zip(lanes, where, strict=True):

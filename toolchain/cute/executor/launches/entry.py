@@ -57,6 +57,7 @@ class EntryLaunch:
             unit = 0 if param.name in spec.contiguous else step
             name = param.name if param.name in spec.op_spec.peers else param.name + of_rank
             values += bound.array(name, array, align=step, unit=unit)
+            bound.known[id(array)].late = param.name not in spec.op_spec.pdl_reads
         for made in form.maps:
             said = TensorMap(self.arrays[made.array], made.box, made.swizzle)
             values.append(bound.tensor_map(made.array, said, ALIGNMENT))

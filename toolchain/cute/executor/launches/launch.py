@@ -165,6 +165,11 @@ class Launching:
         return math.prod(self.grid) * -(-math.prod(self.dims) // WARP)
 
     @functools.cached_property
+    def ahead(self) -> bool:
+        """Whether it may begin before the launch before ends."""
+        return self.made.waits
+
+    @functools.cached_property
     def registers(self) -> list[Any]:
         made = list(self.made.constants)
         for register, value in zip(self.made.parameters, self.values, strict=True):
@@ -190,6 +195,8 @@ class Launching:
             name = made.name + of_rank
             block = Block(name, made.steps, place, self.grid, self.dims, memory, shared, conflicts, together)
             block.warps = [_warp(block, n, self.registers, made) for n in range(-(-block.threads // WARP))]
+            for warp in block.warps:
+                warp.ahead = self.ahead
             for warp in block.warps if of else ():
                 together.clocks.names[warp.agent_number] += of
         return together.blocks

@@ -43,6 +43,7 @@ from .undefined import check_of
 from .values import constant, kind_of, size_of, space_of
 
 LOCAL_GAP = 16  # bytes between the registers of two tensors
+GRID_WAITS = ("arch.grid_wait", "griddepcontrol.wait")  # in the IR, in PTX
 
 
 @dataclass
@@ -65,6 +66,11 @@ class Program:
     gaps: list[int] = field(default_factory=list[int])
     shared_bytes: int = 0
     uses_dynamic: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """True if it waits for the launch before, and so may begin ahead of its end."""
+        return any(step.name.endswith(GRID_WAITS) for step in self.steps)
 
 
 def _three(function: llvm.FuncOp, *keys: str) -> tuple[int, int, int] | None:

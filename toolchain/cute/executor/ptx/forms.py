@@ -265,7 +265,9 @@ ROWS: Sequence[tuple[str, Make]] = (
     (rf"mbarrier\.expect_tx(?:\.relaxed\.cta)?{_SHARED}\.b64", _of_mbarrier("mbarrier.expect_tx", counts=True)),
     (rf"mbarrier\.(try|test)_wait\.parity(?:\.acquire\.cta)?{_SHARED}\.b64", _mbarrier_wait),
     (r"fence\.mbarrier_init\.release\.cluster", _plain("mbarrier.init_fence")),
-    (r"fence\.proxy\.async(?:\.shared::cta)?", _plain("fence.proxy_async")),
+    (r"fence\.proxy\.async\.shared::cta", _plain("fence.proxy_async")),
+    (r"fence\.proxy\.async\.global", _plain("fence.proxy_async_global")),
+    (r"fence\.proxy\.async", _plain("fence.proxy_async_all")),
     (
         rf"{_TENSOR}\.shared::cluster\.global(?:\.tile)?\.mbarrier::complete_tx::bytes(\.multicast::cluster)?",
         _tma_load,

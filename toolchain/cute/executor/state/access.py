@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .block import NEVER, WARP, WINDOW, Array, Ticket, Warp
-from .clocks import ASYNC, GENERIC
+from .clocks import ASYNC, ASYNC_GLOBAL, GENERIC
 from .findings import LaneRace, Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
 from .memory import NO_BLOCK, SEVERAL, SHARED_BASE, Region
 from .shadow import EARLIER, Access, Bytes, Conflict
@@ -95,6 +95,8 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
             tensor=region.name, address=byte,
         )  # fmt: skip
     _no_words(warp, region, where, access, "reads")
+    if region.late or region.changed or region.shared:
+        not_ahead(warp, region, where, access, "reads")
     clocks, joined = warp.block.clocks, warp.block.clocks.joined[warp.agent_number]
     seen = clocks.seen[plane, warp.agent_number] if seen is None else seen
     if (conflict := region.shadow.unseen_write(where, seen, access, joined)) is not None:
@@ -108,6 +110,8 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
 def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC) -> None:
     """Checks and notes a write. Raises Race, MissingWait, ..."""
     _no_words(warp, region, where, access, "writes")
+    if region.array is not None:
+        not_ahead(warp, region, where, access, "writes")
     clocks, shadow = warp.block.clocks, region.shadow
     known = clocks.seen[plane, warp.agent_number], access, clocks.joined[warp.agent_number]
     if (conflict := shadow.unseen_write(where, *known) or shadow.unseen_read(where, *known)) is not None:
@@ -117,6 +121,15 @@ def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: 
         _among_blocks(warp, region, where, access, "writes", **by)
         region.writers[where] = warp.block.number
     region.shadow.write(where, access)
+
+
+def not_ahead(warp: Warp, region: Region, where: Bytes, access: Access, verb: str) -> None:
+    """Raises Race if the warp has yet to wait for the launch before, which may still use what it accesses."""
+    if not warp.ahead:
+        return
+    byte = int(where.reshape(-1)[0])
+    said = f"{verb} {region.place(byte)} before grid_wait: the launch before may still use it"
+    warp.fail(Race, said, lane=_lane(access, where, 0), tensor=region.name, address=byte)
 
 
 def _no_words(warp: Warp, region: Region, where: Bytes, access: Access, verb: str) -> None:
@@ -173,8 +186,8 @@ def _conflict(
     if found.lane >= 0:
         who = f"thread {warp.threads[found.lane]} of the same warp"
         warp.fail(LaneRace, f"{said} in {who}: the warp has not synchronised since", **place)
-    if plane == ASYNC and block.clocks.seen[GENERIC, warp.agent_number, found.agent] >= found.time:
-        warp.fail(MissingFence, f"{said} without a proxy fence", **place)
+    if plane in (ASYNC, ASYNC_GLOBAL) and block.clocks.seen[GENERIC, warp.agent_number, found.agent] >= found.time:
+        warp.fail(MissingFence, f"{said} without a proxy fence{' of global memory' * (plane == ASYNC_GLOBAL)}", **place)
     if found.agent >= block.clocks.warps and not block.clocks.seen_by_any(found.agent, found.time):
         doing = {"wrote": "writes", "read": "reads"}[did]
         said = f"{verb} {region.place(byte)}, which {step} ({name}) still {doing}: nothing has waited for it"

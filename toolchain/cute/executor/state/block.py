@@ -138,6 +138,7 @@ class Warp:
         self.copy_groups: list[int] = []  # the times of committed groups of cp.async
         self.cluster: Wait | None = None  # between arriving and waiting at the cluster's barrier
         self.products: list[int] = []  # the times of committed groups of wgmma
+        self.ahead = False  # it has yet to wait for the launch before, and will
 
     @property
     def step(self) -> Step:

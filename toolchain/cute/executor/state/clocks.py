@@ -5,9 +5,10 @@ products of a warpgroup, the copies by TMA that one mbarrier counts, the stores 
 that only grows. A warp has seen an access of an agent if the agent's time in the warp's clock is not less than that of
 the access.
 
-There are three planes: what a warp's own loads and stores may rely on, what its instructions through the asynchronous
-proxy (wgmma, TMA) may rely on, and which inits of mbarriers TMA may rely on. A proxy fence copies the first to the
-others, `mbarrier.init_fence` copies it to the third.
+There are four planes: what a warp's own loads and stores may rely on, what its instructions through the asynchronous
+proxy (wgmma, TMA) may rely on in shared memory and in global memory, and which inits of mbarriers TMA may rely on. A
+proxy fence for shared memory copies the first to the second and the last, one for global memory to the third, and
+`mbarrier.init_fence` to the last.
 
 The lanes of a warp know of each other what came before `warp_sync`, or before a lane arrived at a barrier or an
 mbarrier, once the warp has waited for that or for what others did behind it. Source: PTX ISA 9.0, "Memory Consistency
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Clock = NDArray[np.int32]  # (planes, agents)
-GENERIC, ASYNC, INITS = PLANES = range(3)
+GENERIC, ASYNC, ASYNC_GLOBAL, INITS = PLANES = range(4)
 LANES = 32
 Joined = dict[int, NDArray[np.int32]]  # by agent, for each lane: the time up to which the others know what it did
 
@@ -93,13 +94,20 @@ class Clocks:
         self.seen[GENERIC, warp, agent] = max(self.seen[GENERIC, warp, agent], time)
 
     def fence(self, warp: int) -> None:
-        """What the warp has seen and done is there for the asynchronous proxy."""
-        np.maximum(self.seen[ASYNC, warp], self.seen[GENERIC, warp], out=self.seen[ASYNC, warp])
-        self.fence_inits(warp)
+        """What the warp has seen and done in shared memory is there for the asynchronous proxy."""
+        self._pass_on(warp, ASYNC, INITS)
+
+    def fence_global(self, warp: int) -> None:
+        """What the warp has seen and done in global memory is there for the asynchronous proxy."""
+        self._pass_on(warp, ASYNC_GLOBAL)
 
     def fence_inits(self, warp: int) -> None:
         """The inits of mbarriers that the warp has seen and done are there for TMA."""
-        np.maximum(self.seen[INITS, warp], self.seen[GENERIC, warp], out=self.seen[INITS, warp])
+        self._pass_on(warp, INITS)
+
+    def _pass_on(self, warp: int, *planes: int) -> None:
+        for plane in planes:
+            np.maximum(self.seen[plane, warp], self.seen[GENERIC, warp], out=self.seen[plane, warp])
         self.seen[GENERIC, warp, warp] += 1
 
     def end(self, warps: range) -> None:

@@ -71,7 +71,10 @@ class MissingWait(Finding):
 class MissingFence(Finding):
     """What threads wrote is used by wgmma or TMA without a fence."""
 
-    hint_text = "after the writes and before the barrier: fence.proxy_async, mbarrier.init_fence, or wgmma.fence"
+    hint_text = (
+        "after the writes and before the barrier: fence.proxy_async (for global memory fence.proxy_async_global), "
+        "mbarrier.init_fence, or wgmma.fence"
+    )
 
 
 class Deadlock(Finding):

@@ -25,7 +25,8 @@ class Region:
     """Bytes at consecutive addresses. `inside`: those that belong to the tensor, or None for all. `ready`: they are
     written before the launch. `pitches`: the bytes of a step along each dimension of the array. `parts`: what shared
     memory holds, by first byte. `writers`, `readers`, `reducers`: the last blocks at each byte, or
-    SEVERAL. `words`: the bytes that this launch uses as words. `shared`: among ranks; `changed`: by an earlier launch.
+    SEVERAL. `words`: the bytes that this launch uses as words. `shared`: among ranks; `changed`: by an earlier launch;
+    `late`: the launch before may write to it.
     `flags`: the counts that began at a byte, in their order, and what those know who have seen one."""
 
     name: str
@@ -42,6 +43,7 @@ class Region:
     reducers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     words: NDArray[np.bool_] = field(init=False)
     shared: bool = False
+    late: bool = False
     changed: bool = False
     flags: dict[int, list[tuple[int, Clock]]] = field(default_factory=dict[int, list[tuple[int, Clock]]])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -303,7 +304,7 @@ def test_a_target_that_is_read_before_it_is_written() -> None:
 def written_and_brought(source: Any, same: Any) -> None:
     thread = arch.thread_idx()[0]
     same[0, thread] = 1.0
-    arch.instruction("fence.proxy_async")
+    arch.instruction("fence.proxy_async_global")
     arch.instruction("warp_sync")
     with cute.when(cute.same(thread, 0)):
         full = Barriers(1, 1)
@@ -317,13 +318,26 @@ def written_and_brought(source: Any, same: Any) -> None:
 
 @pytest.mark.parametrize(
     ("missing", "said"),
-    [("fence.proxy_async", r"wrote without a proxy fence"), ("mbarrier.init_fence", r"no fence makes the init")],
+    [
+        ("fence.proxy_async_global", r"wrote without a proxy fence of global memory"),
+        ("mbarrier.init_fence", r"no fence makes the init"),
+    ],
 )
 def test_what_was_written_and_mbarriers_that_were_made_each_need_their_fence(missing: str, said: str) -> None:
     source = np.zeros(BOX, np.float32)
     run(written_and_brought, (TensorMap(source, BOX), source))
     with pytest.raises(MissingFence, match=said):
         run(without(written_and_brought, f"cute_nvgpu.arch.{missing}"), (TensorMap(source, BOX), source))
+
+
+@pytest.mark.parametrize(("form", "enough"), [(".global", True), ("", True), (".shared::cta", False)])
+def test_a_fence_is_of_global_or_of_shared_memory_or_of_both(form: str, enough: bool) -> None:
+    """The same kernel as PTX, with each form of the fence."""
+    text, source = written_and_brought.ptx("sm_90a"), np.zeros(BOX, np.float32)
+    assert text.count("fence.proxy.async.global;") == 1
+    text = text.replace("fence.proxy.async.global;", f"fence.proxy.async{form};")
+    with nullcontext() if enough else pytest.raises(MissingFence, match="of global memory"):
+        run(written_and_brought, (TensorMap(source, BOX), source), ptx=text)
 
 
 @cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)

@@ -69,6 +69,43 @@ def test_what_is_written_before_the_others_have_read_it_is_a_race() -> None:
         _run(storing, reading(waits=True), storing)
 
 
+def begun_early(what: str) -> cute.Kernel:
+    """It does something before it waits for the launch before."""
+
+    @cute.kernel(*PARAMETERS, threads=64)
+    def kernel(flags: Any, rows: Any, out: Any, rank: Any) -> None:
+        thread, read = arch.thread_idx()[0], None
+        if what == "read of others":
+            read = rows[rank, thread]
+        if what == "read":
+            read = out[0, thread]
+        if what == "write":
+            out[1, thread] = cute.scalar(1).to("f32")
+        if what == "tell":
+            with cute.when(cute.same(thread, 0)):
+                arch.instruction("flag.add", at(flags, 1 - rank), 1)
+        arch.grid_wait()
+        if read is not None:
+            out[1, thread] = read
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("read of others", r"reads rows\[0, 0\]"),
+        ("read", r"reads out\[0, 0\]"),
+        ("write", r"writes out\[1, 0\]"),
+        ("tell", r"adds to flags\[1\]"),
+    ],
+)
+def test_what_an_earlier_launch_may_still_use_is_left_alone_before_the_wait(what: str, said: str) -> None:
+    _run(storing, begun_early("nothing"))
+    with pytest.raises(Race, match=f"{said} before grid_wait: the launch before may still use it"):
+        _run(storing, begun_early(what))
+
+
 def test_each_step_is_a_launch_of_every_rank() -> None:
     with pytest.raises(UsageError, match="every rank"):
         launch_ranks([], GlobalMemory())
