@@ -40,7 +40,9 @@ def attention(w: Warps, layer: Any) -> None:
     new = Newest(w, layer, pair)
     _weigh(w, first + s.qkv_slots, spread(pair, lane), new)
     w.meet()
+    new.find()
     _tell_part(w, layer)
+    new.meet()
     _merge(w, layer, new)
     w.meet()
     number = first + s.qkv_slots + s.kv_slots
@@ -174,7 +176,7 @@ def _merge(w: Warps, layer: Any, new: Newest) -> None:
         eight = w.warp + i
         with cute.when(cute.less(eight, RANKS)):
             pair = eight * 4 + lane % 4
-            value = new.value(pair * 2)
+            value = new.value(pair)
             mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
             most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
             top = greatest(most, 16, 8, 4).maximum(score)

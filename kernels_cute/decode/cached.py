@@ -11,8 +11,9 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from ..registers_f8 import largest_or_nan, magnitude, put_raw, quad, scale_of, widened
-from .lanes import WARP, Across, dot, exchange, floats, pair_of, put
-from .plan import HEAD, TOLD
+from .lanes import WARP, Across, across, dot, exchange, floats, pair_of, put, vector
+from .plan import HEAD, LOG2_E, TOLD
+from .team import FOUND
 from .warps import Warps
 
 
@@ -26,75 +27,81 @@ def numbers(words: Sequence[Any], bits: int) -> list[Any]:
 
 
 class Newest:
-    """The new position's key and value as the cache has them, and the key's product with the query. What that takes
-    of all lanes is made in steps between other instructions, for whose results a step need not wait."""
+    """The new position's key and value as the cache has them, and the key's product with the query. A cache in 8 bits
+    takes the largest of each, which one warp finds for its block while others wait for the cluster."""
 
     def __init__(self, w: Warps, layer: Any, q: Sequence[Any]) -> None:
         """`q`: the lane's own pair of the query."""
-        self._w, self._layer, self._q = w, layer, q
-        mine, self.scales = pair_of(w.lane) * 2, list[Any]()  # of key and value
-        key = self._told(0, mine)
-        self._score = None
-        if w.step.cache_bits == 16:
-            self._score = Across([dot(q, key)])
+        self._w, self._layer = w, layer
+        if w.step.cache_bits == 8:
+            self._words, self._scales = cute.make_fragment(2, "i32"), cute.make_fragment(2, "f32")
             return
-        self._key, self._masks = key, [16, 8, 4, 2, 1]
-        pairs = [[magnitude(one) for one in pair] for pair in (key, self._told(1, mine))]
-        self._largest = [largest_or_nan(*pair) for pair in pairs]
+        self._sum = Across([dot(q, self._told(1, pair_of(w.lane) * 2))])
 
     def step(self) -> None:
-        """One more, if one is left."""
-        if self._score:
-            self._score.step()
-        elif self._masks:
-            mask = self._masks.pop(0)
-            others = [exchange(one, mask) for one in self._largest]
-            self._largest = [largest_or_nan(*two) for two in zip(self._largest, others, strict=True)]
-        else:
-            self.scales = [scale_of(one) for one in self._largest]
-            self._score = Across([dot(self._q, self._kept(0, self._key))])
+        """One more of the score's sums between other instructions, if one is left."""
+        if self._w.step.cache_bits == 16:
+            self._sum.step()
+
+    def find(self) -> None:
+        """Rounds both to 8 bits, by the last warp."""
+        w = self._w
+        if w.step.cache_bits == 16:
+            return
+        with cute.when(cute.same(w.warp, w.step.warps - 1)):
+            mine = w.lane * 2
+            q = [one * (LOG2_E / HEAD**0.5) for one in self._told(0, mine)]
+            pairs = [[one.to("bf16").to("f32") for one in self._told(which, mine)] for which in (1, 2)]
+            largest = [largest_or_nan(*(magnitude(one) for one in pair)) for pair in pairs]
+            for mask in (16, 8, 4, 2, 1):
+                others = [exchange(one, mask) for one in largest]
+                largest = [largest_or_nan(*two) for two in zip(largest, others, strict=True)]
+            kept = list[list[Any]]()
+            for i, (pair, most) in enumerate(zip(pairs, largest, strict=True)):
+                scale = scale_of(most)
+                inverse = cute.scalar(1.0) / scale
+                divided = [one * inverse for one in pair]
+                self._scales[i] = scale
+                self._words[i] = quad([*divided, *(exchange(one, 1) for one in divided)])
+                kept.append([one * scale for one in numbers([self._words[i]], 8)[:2]])
+            (score,) = across([dot(q, kept[0])], 16, 8, 4, 2, 1)
+            put(w.newest, w.lane, kept[1])
+            with cute.when(cute.same(w.lane, 0)):
+                w.newest[HEAD] = score
+
+    def meet(self) -> None:
+        """The warps wait for what was found."""
+        if self._w.step.cache_bits == 8:
+            self._w.meet(FOUND)
 
     def score(self) -> Any:
-        while not self._score:
-            self.step()
-        return self._score.made()[0]
+        return self._sum.made()[0] if self._w.step.cache_bits == 16 else self._w.newest[HEAD]
 
-    def value(self, first: Any) -> list[Any]:
-        """Two numbers of the value, from `first` on."""
-        pair = self._told(1, first)
-        return pair if self._w.step.cache_bits == 16 else self._kept(1, pair)
+    def value(self, pair: Any) -> list[Any]:
+        """A pair of the value's numbers."""
+        if self._w.step.cache_bits == 16:
+            return self._told(2, pair * 2)
+        return vector(self._w.newest, pair, 2)
 
     def append(self) -> None:
-        """Writes both to the cache, by a warp."""
+        """Writes both to the cache, by the last warp."""
         w = self._w
         s, here, cache = w.step, w.here, w.cache
-        for which in range(2):
-            pair, row = self._told(which, w.lane * 2), (self._layer * 2 + which) * cache.positions + w.position
+        for i in range(2):
+            row = (self._layer * 2 + i) * cache.positions + w.position
             if s.cache_bits == 16:
-                put(cache.numbers, row * (s.width // 2) + here.head * WARP + w.lane, [one.to("bf16") for one in pair])
+                pair = [one.to("bf16") for one in self._told(i + 1, w.lane * 2)]
+                put(cache.numbers, row * (s.width // 2) + here.head * WARP + w.lane, pair)
                 continue
-            mine = self._divided(which, pair)
-            word = quad([*mine, *(exchange(one, 1) for one in mine)])
             with cute.when(cute.same(w.lane % 2, 0)):
-                put_raw(cache.numbers, row * (s.width // 4) + here.head * (HEAD // 4) + w.lane // 2, word)
+                put_raw(cache.numbers, row * (s.width // 4) + here.head * (HEAD // 4) + w.lane // 2, self._words[i])
             with cute.when(cute.same(w.lane, 0)):
-                at = ((self._layer * 2 + which) * s.heads + here.head) * cache.positions + w.position
-                cache.scales[at] = self.scales[which]
+                at = ((self._layer * 2 + i) * s.heads + here.head) * cache.positions + w.position
+                cache.scales[at] = self._scales[i]
 
     def _told(self, which: int, first: Any) -> list[Any]:
-        """Two numbers of the key or the value, for a cache in 8 bits as launches of their own store them."""
-        w = self._w
-        pair = w.words(TOLD, w.here.told, first + (which + 1) * HEAD, 2, self._layer)
-        return pair if w.step.cache_bits == 16 else [one.to("bf16").to("f32") for one in pair]
-
-    def _divided(self, which: int, pair: Sequence[Any]) -> list[Any]:
-        inverse = cute.scalar(1.0) / self.scales[which]
-        return [one * inverse for one in pair]
-
-    def _kept(self, which: int, pair: Sequence[Any]) -> list[Any]:
-        """A pair that was rounded to e4m3."""
-        word = quad(self._divided(which, pair) * 2)
-        return [one * self.scales[which] for one in numbers([word], 8)[:2]]
+        """Two numbers of the query, the key or the value."""
+        return self._w.words(TOLD, self._w.here.told, first + which * HEAD, 2, self._layer)
 
 
 def read_scales(w: Warps, layer: Any) -> None:

@@ -12,7 +12,7 @@ from toolchain.cute.dsl import arch
 from .block import Place, as_number, element_address
 from .lanes import WARP
 
-COMPUTE = 1  # their barrier
+COMPUTE, FOUND = 1, 2  # their barriers
 
 
 class Team:
@@ -32,9 +32,9 @@ class Team:
             with cute.when(cute.less(at, count)):
                 words[at + first] = cute.scalar(0, i64)
 
-    def meet(self) -> None:
+    def meet(self, barrier: int = COMPUTE) -> None:
         """The computing warps of the block wait for each other."""
-        arch.instruction("barrier", COMPUTE, n=self.step.warps * WARP)
+        arch.instruction("barrier", barrier, n=self.step.warps * WARP)
 
     def take(self, wait: int, results: Any) -> list[Any]:
         """The values of words."""

@@ -52,6 +52,7 @@ class Warps(Rows):
         self.last_scale, self.last_root = cute.make_fragment(1, "f32"), cute.make_fragment(1, "f32")
         self.x = cute.make_fragment(2, "f32")
         if s.cache_bits == 8:
+            self.newest = cute.shared_tensor("f32", Layout(HEAD + 4))  # the new value, and the score of the new key
             self.key_scales, self.value_scales = (cute.make_fragment(len(s.attended), "f32") for _ in range(2))
             for held in (self.key_scales, self.value_scales):
                 cute.fill(held, 0.0)
