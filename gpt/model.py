@@ -182,6 +182,8 @@ class GPT:
         parts, place = chosen.parts, {"tokens": work.tokens, "positions": work.positions}
         if self.takes_one_launch(cache):
             step, choose = self._one_step(work, cache, out, parts), partial(self.passes.choose, parts, **place)
+            if cache.batch == 1:  # chooses itself
+                return step
         else:
             step = self.step_launches(work, cache, out)
             choose = partial(self.passes.next_token, self.visible(out), parts, **place)

@@ -84,6 +84,11 @@ def as_float(word: Any) -> Any:
     return cute.Scalar(current().insert(arith.BitcastOp(word.value, f32)).result)
 
 
+def as_int(value: Any) -> Any:
+    """The bits of an f32 as an i32."""
+    return cute.Scalar(current().insert(arith.BitcastOp(value.value, i32)).result)
+
+
 def power_of_two(value: Any) -> Any:
     """The power of two below a number that is not negative: from 2^-100 to 2^100."""
     bounded = value.maximum(2.0**-100)

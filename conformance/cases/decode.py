@@ -9,7 +9,7 @@ from .case import Case, case
 # The sizes of GPT-2's step as one launch; U hidden units of a weight lie side by side.
 STEP = {
     "L": 12, "C": 768, "E": 2304, "F": 3072, "H": 12, "D": 64, "V": 50304, "X": 1024, "N": 1, "TWO": 2, "B": 132,
-    "S": 36864, "W": 12,
+    "S": 36864 + 2 * 132, "W": 12,
 }  # fmt: skip
 STEP_TEXTS = {"G": 48, "U": 64, "N": 8, "S": 8 * 36864}
 STEP_F8 = {"G": 192, "U": 16, "I": 288, "J": 384, "EIGHT": 8}

@@ -28,7 +28,7 @@ IN_CACHE_F8 = "_cache_f8"  # behind the name of an op over a cache in 8 bits
 OPS_CACHE_F8 = tuple(op + IN_CACHE_F8 for op in (OP, OP_F8, OP_F8_LOGITS))
 WAITS = (  # what `errors` counts from 1 on
     "queries, keys and values of its cluster", "its cluster's parts of attention", "the sums of projections",
-    "its cluster's part of the MLP", "the sums of the MLP",
+    "its cluster's part of the MLP", "the sums of the MLP", "the largest logits of the other blocks",
 )  # fmt: skip
 
 
@@ -73,16 +73,17 @@ class OneLaunch:
         self, launcher: Launcher, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts
     ) -> None:  # fmt: skip
         """Appends the tokens in `work` to a cache of N texts, makes the logits `out` (N, padded V), and finds the
-        largest one and its token in each of some `parts` of them."""
+        largest one and its token in each of some `parts` of them. Of one text the likeliest token and the next
+        position are in `work` then."""
         layers, _, texts, positions, heads, size = cache.memory.shape
         shape = (layers, 2, texts, positions, heads * size) if texts > 1 else (layers, 2, positions, heads * size)
-        scales = {}
+        more = {} if texts > 1 else {"chosen": work.tokens, "after": work.positions}
         if cache.scales is not None:
-            scales["cache_scales"] = cache.scales.reshape(layers, 2, heads, positions)
+            more["cache_scales"] = cache.scales.reshape(layers, 2, heads, positions)
         launcher(
             self._op, out.dtype, **self._arrays, tokens=work.tokens, positions=work.positions, logits=out,
             values=parts[0], indices=parts[1],
-            cache=cache.memory.reshape(*shape), **scales, eps=self._eps, visible=self._visible,
+            cache=cache.memory.reshape(*shape), **more, eps=self._eps, visible=self._visible,
         )  # fmt: skip
 
 
@@ -99,12 +100,14 @@ def _units(op: str) -> int:
 
 def dims(op: str, texts: int, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
     """The sizes of the op's arrays, of so many texts. Its scratch has room for a block on each multiprocessor."""
-    layers, width, units, sums = config.n_layer, config.n_embd, _units(op), TEXTS if op in OPS_TEXTS else 1
+    layers, width, units = config.n_layer, config.n_embd, _units(op)
+    sums = 4 * layers * width
+    sums = TEXTS * sums if op in OPS_TEXTS else sums + 2 * sms  # those of the largest logits behind them
     tiles = {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS} if WEIGHT_F8 in op else {}
     if LOGITS_F8 in op:
         tiles["K"] = vocabulary // ROWS
     return tiles | {
         "N": texts, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,
         "V": vocabulary, "X": config.n_ctx, "P": positions, "TWO": 2, "B": sms, "W": width // COLUMNS,
-        "S": 4 * layers * width * sums, "G": config.ffn // units, "U": units,
+        "S": sums, "G": config.ffn // units, "U": units,
     }  # fmt: skip

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 
-from .block import as_scalar
-from .lanes import exchange
+from ..registers_f8 import as_float, as_int
+from .block import as_number, as_scalar, element_address
+from .lanes import WARP, exchange
+from .plan import FOUND_LARGEST
 from .team import Team
 
 INFINITY = float("inf")
@@ -43,6 +46,25 @@ class Likeliest:
             warp = lane.minimum(s.warps - 1)
             self.value[0], self.token[0] = self.values[warp], self.tokens[warp]
             self.tell_row(values, tokens, places, 0)
+
+    def choose(self, tokens: Any, positions: Any, position: Any, values: Any) -> None:
+        """Behind `tell`: the first block's first warp writes the likeliest token of all blocks, and the position behind
+        `position`. By then all blocks have read theirs."""
+        w = self.w
+        s, here, lane = w.step, w.here, w.lane
+        with cute.when(cute.both(cute.same(w.warp, 0), cute.same(lane, 0))):
+            mine = element_address(w.sums, s.words + here.block * 2)
+            arch.instruction("word.store", mine, w.launch + 1, self.value[0], as_float(self.token[0]), n=2)
+        with cute.when(cute.both(cute.same(here.block, 0), cute.same(w.warp, 0))):
+            for first in range(0, s.blocks, WARP):
+                block = (lane + first).minimum(s.blocks - 1)
+                value, token = w.words(FOUND_LARGEST, w.sums, s.words + block * 2, 2, w.launch)
+                self._merge(value, as_int(token))
+            self._of_all_lanes()
+            with cute.when(cute.same(lane, 0)):
+                tokens[0], positions[0] = self.token[0], as_scalar(position + 1)
+                with cute.when(cute.less(0, as_number(w.late[0]))):  # nobody takes it for right
+                    values[0] = cute.scalar(float("nan"))
 
     def tell_row(self, values: Any, tokens: Any, places: Any, row: Any) -> None:
         """The same of a warp alone, whose lanes have those of a row."""

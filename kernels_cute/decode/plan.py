@@ -15,7 +15,7 @@ WARP = 32
 BOX = 16  # positions that one copy brings, at most
 NEVER = -1e30  # the score of a position that is not attended to
 LOG2_E = 1.4426950408889634
-TOLD, PARTS, PROJECTED, COLUMNS_TOLD, ADDED = range(1, 6)  # waits, as `errors` names those that ran out
+TOLD, PARTS, PROJECTED, COLUMNS_TOLD, ADDED, FOUND_LARGEST = range(1, 7)  # waits, as `errors` names those that ran out
 HELD = 4  # slots of a weight that a warp may have read from before it says so
 FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums, a maximum, a sum of weights
 
@@ -130,7 +130,8 @@ class Step(Sizes):
 
     @property
     def words(self) -> int:
-        """How many words the sums take. There are two sets: a launch uses one and clears the other."""
+        """How many words the sums take. There are two sets: a launch uses one and clears the other. Behind them are
+        those of each block's largest logit and its token."""
         return 2 * self.layers * 2 * self.width
 
     @property

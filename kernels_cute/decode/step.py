@@ -91,6 +91,7 @@ def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "
             found = Likeliest(w, a["visible"])
             logits_of(w, arrays, found)
             found.tell(arrays["values"], arrays["indices"], a["values"].shape[1])
+            found.choose(arrays["chosen"], arrays["after"], position, arrays["values"])
             end(w, arrays["errors"])
 
     return kernel

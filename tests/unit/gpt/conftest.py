@@ -65,6 +65,9 @@ class ReferenceLauncher:
             logits = args["logits"].numpy()[:, : args["visible"]].astype(np.float32)
             for name, found in (("values", logits.max(1)), ("indices", logits.argmax(1).astype(np.int32))):
                 args[name].copy_from(np.repeat(found[:, None], args[name].shape[1], 1))
+            if "chosen" in args:
+                args["after"].copy_from(args["positions"].numpy() + 1)
+                args["chosen"].copy_from(logits.argmax(1).astype(np.int32))
 
 
 @pytest.fixture

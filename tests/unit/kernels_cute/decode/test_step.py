@@ -34,9 +34,10 @@ TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
 def _case(sizes: dict[str, int], positions: int, op: str = OP) -> Case:
     """The new token is at the last position of a cache as long as the model allows, and in the middle of another."""
     layers, width, units = sizes["L"], sizes["C"], 16 if F8 in op else 8
+    blocks = 8 * sizes["CLUSTERS"]
     more = {
         "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
-        "B": 8 * sizes["CLUSTERS"], "S": 4 * layers * width, "W": width // 64, "G": 4 * width // units, "U": units,
+        "B": blocks, "S": 4 * layers * width + 2 * blocks, "W": width // 64, "G": 4 * width // units, "U": units,
         "I": 3 * width // 8, "J": 4 * width // 8, "EIGHT": 8, "K": sizes["V"] // 8,
     }  # fmt: skip
     made = {key: size for key, size in sizes.items() if key in "LCXV"} | more
@@ -76,6 +77,7 @@ def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
     logits, blocks = arrays["logits"][0].astype(np.float32), arrays["values"][0]
     chosen = int(logits[: int(inputs.scalars["visible"])].argmax())
     assert blocks.max() == logits[chosen] and arrays["indices"][0][blocks == blocks.max()].min() == chosen
+    assert arrays["chosen"] == chosen and arrays["after"] == arrays["positions"] + 1
 
 
 @pytest.mark.parametrize(
