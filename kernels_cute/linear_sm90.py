@@ -94,6 +94,8 @@ def linear(
     given = epilogue.dtype("x", dtype)
     if t.width != epilogue.width(dtype):
         raise UsageError(f"{t} is no tile of {given}", hint=f"width={epilogue.width(dtype)}")
+    if epilogue.weight_has_columns and t.halved:  # its columns are loaded in their own order
+        raise UsageError(f"{t} is no tile of {epilogue.op}", hint=f"columns: a multiple of {ROW}")
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k{32 // t.width}.f32.{given}"), (t.groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     whole = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.pieces * ROW}k16.f32.bf16"), (t.groups, 1, 1))

@@ -18,7 +18,7 @@ from toolchain.cute.dsl import arch
 from .epilogues import Operands
 from .linear import ROW, walked
 from .tiles_sm90 import Tiles
-from .walk_sm90 import GROUP, Walk
+from .walk_sm90 import Walk
 
 # Rows that TMA stores to another rank at once. It takes one box after the other: behind a large one, which a link holds
 # up, a block's own loads wait.
@@ -77,7 +77,7 @@ class Pieces(Walk):
     def tile(self, turn: Any) -> tuple[Any, Any]:
         number = self.block + turn * self.blocks
         piece = number // self.tiles + (0 if self.own_first else 1) + self.rank
-        row, column = walked(number % self.tiles, self.down, self.across, GROUP)
+        row, column = walked(number % self.tiles, self.down, self.across, self.t.group)
         return piece % self.ranks * self.down + row, column
 
     def is_own(self, row: Any) -> Any:

@@ -33,7 +33,8 @@ class Tiles:
     element of x and of the weight. `run`: steps along K that the tensor cores add up, or 0 for all. `registers`: of a
     thread that computes. `summed`: columns over which a row's squares are summed up, for an epilogue that does; 0 for
     all of the tile's. `early`: stages whose part of the weight is loaded before the launch before has ended, the next
-    launch being let in behind the last load; 0 for neither. Raises UsageError."""
+    launch being let in behind the last load; 0 for neither. `group`: rows of tiles that blocks walk together, so that
+    they find tiles in the L2 cache. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -47,6 +48,7 @@ class Tiles:
     registers: int = 232
     summed: int = 0
     early: int = 0
+    group: int = 8
 
     def __post_init__(self) -> None:
         step = HALF if self.width == 2 else ROW
@@ -55,6 +57,8 @@ class Tiles:
                 f"a tile of {self.m} x {self.n} x {self.k}",
                 hint=f"multiples of {ATOM} and of {step} up to {MOST}, and {BYTES // self.width} along K",
             )
+        if self.group < self.blocks or self.group % self.blocks:
+            raise UsageError(f"{self}: {self.group} rows of tiles together", hint=f"a multiple of {self.blocks}")
         if not 0 <= self.early <= self.stages:
             raise UsageError(f"{self}: {self.early} stages early", hint=f"at most the {self.stages} that there are")
         if self.run and (self.apart or 2 * ATOM * self.n > SUMS * WARPGROUP):

@@ -11,8 +11,6 @@ from .epilogues import Operands
 from .linear import walked
 from .tiles_sm90 import Tiles
 
-GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
-
 
 class Walk:
     """All tiles of a product, whose first ones begin with the first row. `half`: of a pair of blocks, which."""
@@ -29,7 +27,7 @@ class Walk:
 
     def tile(self, turn: Any) -> tuple[Any, Any]:
         """Row and column of the block's tile of a turn, among tiles."""
-        row, column = walked(self.block + turn * self.blocks, self.down, self.across, GROUP // self.t.blocks)
+        row, column = walked(self.block + turn * self.blocks, self.down, self.across, self.t.group // self.t.blocks)
         return (row * 2 + self.half if self.t.paired else row), column
 
     def start(self) -> None:

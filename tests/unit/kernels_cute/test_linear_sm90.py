@@ -27,6 +27,7 @@ from toolchain.cute.executor import (
     Uninitialised,
     run,
 )
+from toolchain.errors import UsageError
 
 TILES = Tiles(64, 64, 64, 2, 1)
 ARCH = "cute_nvgpu.arch."
@@ -64,6 +65,21 @@ def test_two_warpgroups_compute(tiles: Tiles, shape: tuple[int, int, int]) -> No
     given = operands(*shape)
     launch(linear("bf16", tiles), given, tiles)
     assert error(*given) <= 1
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_blocks_walk_some_rows_of_tiles_together(kernel: cute.Kernel, group: int) -> None:
+    """Of three rows of tiles a group may have one left over."""
+    tiles = Tiles(64, 64, 64, 2, 1, group=group)
+    made, given = linear("bf16", tiles), operands(140, 136, 64)
+    launch(made, given, tiles, blocks=2)
+    assert error(*given) <= 1
+    assert made.ptx("sm_90a") != kernel.ptx("sm_90a")
+
+
+def test_a_weight_whose_columns_lie_apart_has_no_tile_that_begins_within_64() -> None:
+    with pytest.raises(UsageError, match="is no tile of logits"):
+        linear("bf16", Tiles(64, 160, 64, 2), epilogue=EPILOGUES["logits"])
 
 
 @pytest.fixture(scope="module")

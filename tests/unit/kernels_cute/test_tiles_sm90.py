@@ -49,6 +49,13 @@ def test_no_more_stages_are_early_than_there_are(early: int) -> None:
     assert Tiles(64, 64, 64, 2, early=2).early == 2
 
 
+def test_a_pair_of_blocks_walks_whole_pairs_of_rows() -> None:
+    for group, paired in ((0, False), (3, True)):
+        with pytest.raises(UsageError, match=f"{group} rows of tiles together"):
+            Tiles(64, 64, 64, 2, group=group, paired=paired)
+    assert Tiles(64, 64, 64, 2, group=3).group == 3
+
+
 def test_the_threads_that_load_keep_what_registers_those_that_compute_leave() -> None:
     assert Tiles(64, 64, 64, 2).loading_registers == Tiles(128, 64, 64, 2).loading_registers == 40
     assert Tiles(192, 192, 64, 4, registers=160).loading_registers == 24
