@@ -74,6 +74,8 @@ GPT2: tuple[Case, ...] = (
             (160, 1600, 320, 2),
             (160, 3100, 320, 2),
             (128, 2900, 320, 3),
+            (96, 400, 768, 8),
+            (32, 300, 768, 24),
         )
     ),
     case("linear_residual_squares", "GPT-2's long K, odd rows", gpu_only=True, M=1001, K=3072, N=768, Z=6, L=1024),
@@ -110,6 +112,8 @@ GPT2: tuple[Case, ...] = (
             ("rms_linear", 2304, "GPT-2, as at 4096 rows", 3100, 4),
             ("rms_linear", 2304, "GPT-2, as at 32768 rows", 16400, 4),
             ("rms_linear_gelu", 3072, "GPT-2, as at 32768 rows", 16400, 4),
+            *(("rms_linear", 2304, "GPT-2, few rows in one round", m, 24) for m in (150, 250, 400)),
+            *(("rms_linear_gelu", 3072, "GPT-2, few rows in one round", m, 24) for m in (150, 300, 350, 440)),
         )
     ),
     *(
@@ -123,6 +127,7 @@ GPT2: tuple[Case, ...] = (
     ),
     case("rms_linear_gelu", "GPT-2 as at 1024 rows, with its K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
     case("rms_linear_gelu", "GPT-2 as at 2048 rows, with its K", sixteen=True, M=1601, K=768, N=3072, Z=4, L=1664),
+    case("rms_linear_gelu", "a longer K", gpu_only=True, sixteen=True, M=1601, K=832, N=3072, Z=4, L=1664),
     case("rms_linear", "GPT-2 as at 8192 rows, with its K", sixteen=True, M=6145, K=768, N=2304, Z=4, L=6208),
 )
 

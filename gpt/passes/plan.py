@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from toolchain.contract.expressions import cdiv
 from toolchain.contract.op import ITEMSIZE
-from toolchain.contract.policy import Fold, Policy
+from toolchain.contract.policy import Fold, Policy, rounds
 
 from ..config import GPTConfig
-from .squares import MULTIPLE, part_width
+from .squares import MULTIPLE, few_part, part_width
 
 ROW_TILES = (8, 16)  # tile heights of small-M kernels; the others have 64 rows or a multiple
 SHARING = 8  # the most heads that share keys for which rope_decode_attention has kernels
@@ -37,8 +37,11 @@ class ModelPlan:
         """The number of sequences in each chunk; a chunk goes through all layers before the next one starts. Its hidden
         layer fits the L2 cache, so intermediate results stay there. A decoding step is one chunk."""
         row = self.config.ffn * ITEMSIZE[self.storage]
-        count = min(batch, batch * length * row // self.policy.chunk_bytes)
-        if length == 1 or count < self.policy.min_chunks:
+        policy, chunk_bytes = self.policy, self.policy.chunk_bytes
+        if self.config.n_embd == policy.panel_width:
+            chunk_bytes = policy.panel_chunk_bytes or chunk_bytes
+        count = min(batch, batch * length * row // chunk_bytes)
+        if length == 1 or count < policy.min_chunks:
             return [batch]
         return [batch // count + (i < batch % count) for i in range(count)]
 
@@ -52,7 +55,7 @@ class ModelPlan:
         if self.quantized:  # one row of such a weight is read at once whatever its length
             return policy.split_k if at_once and 1 < rows <= policy.split_k_rows else 0
         if at_once:
-            return policy.split_k if rows <= policy.panel_rows else 0
+            return policy.split_k if rows <= policy.panel_rows and not self._few_part(rows) else 0
         fewest, most = 1 if self.config.n_embd > policy.panel_width else 2, policy.split_k_rows
         return policy.split_k if fewest <= rows <= most and self.config.n_embd <= WIDEST else 0
 
@@ -64,13 +67,15 @@ class ModelPlan:
 
     def folds_all(self, rows: int) -> bool:
         """True if with this number of rows all norms within the layers are folded, False if only the MLP's may be."""
-        return self._fold is not None and rows > self._fold.rows
+        return self._fold is not None and (rows > self._fold.rows or self._few_part(rows) > 0)
 
     def squares(self, rows: int) -> tuple[int, int]:
         """Parts and rows of `squares`, the row sums of squares. (0, 0) if all norms are launches of their own: in a
         model that is not folded, and for row counts between `panel_rows` and those of the fold. Those of few rows go
         with a product in parts."""
         width, fold = self.config.n_embd, self._fold
+        if part := self._few_part(rows):
+            return cdiv(width, part), cdiv(rows, 64) * 64
         llama = self.config.family == "llama"
         few = self._reads_all_at_once(rows) if llama else self._in_panels(rows)
         if fold is None or (rows <= fold.rows and not few):
@@ -80,6 +85,16 @@ class ModelPlan:
         steps = (1,) if llama else ROW_TILES
         tile = next((step for step in steps if few and rows <= step), 64)
         return cdiv(width, part), cdiv(rows, tile) * tile
+
+    def _few_part(self, rows: int) -> int:
+        """Columns of a part of the squares where all norms of few rows are folded, which are more than kernels that
+        read whole panels take for a hidden layer in one round. 0 if they are not."""
+        config, policy, fold = self.config, self.policy, self._fold
+        if fold is None or config.family != "gpt2" or config.n_embd != policy.panel_width or rows > fold.few_rows:
+            return 0
+        if rounds(policy.sms, rows, config.ffn, (64, fold.part_small_m, 0)) == 1:
+            return 0
+        return few_part(policy, config.n_embd, rows)
 
     def _in_panels(self, rows: int) -> bool:
         """True if there are kernels that read all weights of a part of K at once."""

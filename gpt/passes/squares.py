@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from toolchain.contract.expressions import cdiv
 from toolchain.contract.op import ITEMSIZE
-from toolchain.contract.policy import SQUARES, Fold, Policy, rounds
+from toolchain.contract.policy import FEW, SQUARES, Fold, Policy, rounds
 from toolchain.errors import UsageError
 
 STEP = 32  # the columns of a part are a multiple of this: see linear_residual_squares in ops.toml
@@ -40,6 +40,17 @@ def part_width(policy: Policy, fold: Fold, width: int, rows: int) -> int:
         tile: tile[2] * rounds(policy.sms, rows, width, tile) for tile in policy.tiles[SQUARES] if _fits(width, tile[1])
     }
     return min(costs, key=lambda tile: costs[tile])[1]
+
+
+def few_part(policy: Policy, width: int, rows: int) -> int:
+    """The same for few rows of products whose tiles take one round: columns of the first tile of the policy's list that
+    does. 0 if there is none."""
+    one = (
+        tile[1]
+        for tile in policy.tiles.get(FEW, ())
+        if _fits(width, tile[1]) and rounds(policy.sms, rows, width, tile) == 1
+    )
+    return next(one, 0)
 
 
 def _fits(width: int, part: int) -> bool:

@@ -15,6 +15,7 @@ from ..errors import UsageError
 from ..tables import Check, check_keys, integers_list, is_integer, natural, table_of
 
 SQUARES = "squares"  # the list of tiles that decides the width of the parts of the row sums of squares
+FEW = "few"  # the list of those that do so where there are few rows
 Tile = tuple[int, int, int]  # rows, columns, and the cost of one tile
 
 
@@ -63,6 +64,10 @@ class Fold:
     multiple of `part_wide`, a part has `part_narrow` columns for up to `part_narrow_rows` rows, else `part_wide`. At
     other widths the cheapest tile of the policy's `tiles.squares` decides.
 
+    Of a model of the policy's `panel_width` all norms are folded for up to `few_rows` rows too, if these are too many
+    for one round of the kernels that read panels, and few enough for one round of a tile of the list `few`: a part has
+    the columns of the first such tile.
+
     `merged_spans`: up to this number of spans of a cache the product behind attention merges them itself, for one row.
     """
 
@@ -73,6 +78,7 @@ class Fold:
     part_narrow_rows: int
     part_wide: int
     merged_spans: int
+    few_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,11 @@ class Policy:
 
     `sms`: multiprocessors of the device that the costs were measured on. `tiles`: lists of tiles by name, in order of
     preference; if several tiles cost the same, the first is taken. A list `NAME_SOURCE` takes the place of `NAME` for a
-    model with the kernels of that source.
+    model with the kernels of that source, and the numbers in `sources.SOURCE` that of the policy's own.
 
     `chunk_bytes`, `min_chunks`: a batch is divided into chunks that go through the layers one after the other. They
     give the bytes of hidden layer in a chunk, and the number of chunks from which on a batch is divided at all.
+    `panel_chunk_bytes`: those of a model of `panel_width`, if they are others; 0 if not.
 
     `split_k`: the number of parts into which the K of the MLP's second product is split for small M, that is for 2 to
     `split_k_rows` rows, and for one row of a model wider than `panel_width`. In 16 bits and at that width, where
@@ -114,14 +121,18 @@ class Policy:
     fold: Fold | None
     tiles: Mapping[str, tuple[Tile, ...]]
     nccl_from: Mapping[str, int] = field(default_factory=dict[str, int])
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    panel_chunk_bytes: int = 0
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], where: str) -> Policy:
         """The policy of a TOML table or of a manifest. Raises UsageError naming what is wrong and `where`."""
-        check_keys(table, KEYS, where, ("fold", "tiles", "nccl_from"))
+        check_keys(table, KEYS, where, OPTIONAL)
+        for source, own in table.get("sources", {}).items():
+            check_keys(own, OF_SOURCES, f"{where}: sources.{source}", list(OF_SOURCES))
         fold = table.get("fold")
         if fold is not None:
-            check_keys(fold, FOLD, f"{where}: fold")
+            check_keys(fold, FOLD, f"{where}: fold", ("few_rows",))
         tiles = {name: tuple(_tile(tile) for tile in listed) for name, listed in table.get("tiles", {}).items()}
         for name, listed in tiles.items():
             if not listed or len({tile[:2] for tile in listed}) < len(listed):
@@ -138,14 +149,15 @@ class Policy:
         tiles = {name: [list(tile) for tile in listed] for name, listed in self.tiles.items()}
         fold = {"fold": asdict(self.fold)} if self.fold else {}
         made = {**asdict(self), "spans": list(self.spans), "fold": None, "tiles": tiles} | fold
-        return made if self.nccl_from else {key: value for key, value in made.items() if key != "nccl_from"}
+        return {key: value for key, value in made.items() if value or key not in UNSAID}
 
     def of(self, source: str) -> Policy:
         """The policy with the tiles `NAME_SOURCE` for `NAME`, where there are such: those that one source has kernels
-        for."""
+        for; and with the numbers of that source."""
         ending = f"_{source}"
         own = {name.removesuffix(ending): listed for name, listed in self.tiles.items() if name.endswith(ending)}
-        return replace(self, tiles={**self.tiles, **own}) if own else self
+        numbers: Mapping[str, Any] = self.sources.get(source, {})
+        return replace(self, tiles={**self.tiles, **own}, **numbers) if own or numbers else self
 
     def cost(self, name: str, tile: tuple[int, int], most_rounds: int = 0) -> TileCost:
         """The condition that a tile is the cheapest of the list `name`. It is compared with the later tiles only, since
@@ -183,10 +195,14 @@ def _share(value: Any) -> str | None:
 KEYS: Mapping[str, Check] = {
     "sms": natural, "chunk_bytes": natural, "min_chunks": natural, "split_k": natural, "split_k_rows": natural,
     "panel_width": natural, "panel_rows": natural, "spans": integers_list, "spans_per_sm": _share,
-    "unsplit_head": natural, "fold": _table,
-    "nccl_from": table_of(is_integer, "bytes"), "tiles": table_of(_tiles, "lists of [rows, columns, cost]"),
+    "unsplit_head": natural, "fold": _table, "panel_chunk_bytes": natural,
+    "nccl_from": table_of(is_integer, "bytes"), "sources": _table,
+    "tiles": table_of(_tiles, "lists of [rows, columns, cost]"),
 }  # fmt: skip
+UNSAID = ("nccl_from", "sources", "panel_chunk_bytes")  # in a manifest, where they are empty
+OPTIONAL = ("fold", "tiles", *UNSAID)
+OF_SOURCES: Mapping[str, Check] = {name: KEYS[name] for name in ("chunk_bytes", "panel_chunk_bytes")}
 FOLD: Mapping[str, Check] = {
     "rows": natural, "part_small_m": natural, "part_all_k": natural, "part_narrow": natural,
-    "part_narrow_rows": natural, "part_wide": natural, "merged_spans": natural,
+    "part_narrow_rows": natural, "part_wide": natural, "merged_spans": natural, "few_rows": natural,
 }  # fmt: skip

@@ -46,6 +46,28 @@ def test_the_longest_product_is_in_parts_of_few_rows(config: GPTConfig, storage:
     assert rows == list(few)
 
 
+def test_with_the_fastest_kernels_a_chunk_of_the_smallest_model_has_four_times_the_rows() -> None:
+    made = replace(plan(), policy=POLICY.of("fastest"))
+    assert [made.chunk_sizes(batch, 1024) for batch in (32, 95, 96)] == [[32], [95], [32, 32, 32]]
+    wider = replace(made, config=MEDIUM)  # was not measured
+    assert wider.chunk_sizes(32, 1024) == plan(MEDIUM).chunk_sizes(32, 1024) != [32]
+
+
+@pytest.mark.parametrize(
+    ("rows", "squares"),
+    [(128, (12, 128)), (129, (24, 192)), (320, (24, 320)), (321, (8, 384)), (448, (8, 448)), (513, (6, 576))],
+)
+def test_with_the_fastest_kernels_all_norms_of_more_rows_than_panels_make_at_once_are_part_of_products(
+    rows: int, squares: tuple[int, int]
+) -> None:
+    """Of 320 rows 5 x 24 tiles of 64 x 32 are one round of 132; of 448 7 x 8 of 64 x 96."""
+    made = replace(plan(), policy=POLICY.of("fastest"))
+    assert (made.squares(rows), made.folds_all(rows), made.parts(rows)) == (squares, rows > 128, 4 * (rows <= 128))
+    assert not made.folds_all(449) and plan().folds_all(rows) == (rows > 512)
+    assert not replace(made, folded=False).folds_all(rows)
+    assert replace(made, config=MEDIUM).folds_all(rows) == (rows > 512)
+
+
 def test_over_weights_in_8_bits_blocks_norm_up_to_16_rows_and_parts_are_of_2_to_64() -> None:
     made = [replace(plan(config, folded=False), quantized=True) for config in (GPT2, MEDIUM)]
     assert [[rows for rows in range(1, 300) if each.norms_in_blocks(rows)] for each in made] == [[*range(1, 17)], []]

@@ -85,6 +85,25 @@ def test_parts_of_160_and_224_columns_are_those_of_cute(width: int, rows: int, p
     assert (picked(FASTEST, "linear_residual_squares", "bf16", dims) or "mlir") == source
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("rows", [129, 192, 193, 256, 320, 321, 384, 448])
+def test_few_rows_take_products_of_one_round(rows: int, dtype: str) -> None:
+    """Those of GPT-2's 768 columns, and of the products behind, which read as many parts."""
+    policy = H200.of("fastest")
+    part = squares.few_part(policy, 768, rows)
+    assert part == (32 if rows <= 320 else 96)
+    for op, k, n in (
+        ("linear_residual_squares", 768, 768), ("linear_residual_squares", 3072, 768), ("rms_linear", 768, 2304),
+        ("rms_linear_gelu", 768, 3072),
+    ):  # fmt: skip
+        dims = {"M": rows, "K": k, "N": n, "Z": cdiv(768, part), "L": cdiv(rows, 64) * 64}
+        assert picked(FASTEST, op, dtype, dims) == "cute"
+        taken = [each for each in entries_of("cute") if (each.op, each.dtype) == (op, dtype)]
+        tile = next(each for each in taken if each.unmet(dims) is None).constants
+        assert cdiv(rows, tile["BM"]) * cdiv(n, tile["BN"]) <= H200.sms
+        assert tile["BN"] == part or op != "linear_residual_squares"
+
+
 @pytest.mark.parametrize(
     ("wanted", "width", "dtype", "folded"),
     [

@@ -42,6 +42,15 @@ def test_tiles_of_one_source_take_the_place_of_those_of_all() -> None:
     assert policy.of("mlir") == policy
 
 
+def test_numbers_of_one_source_take_the_place_of_those_of_all() -> None:
+    policy = Policy.from_table({**TABLE, "sources": {"cute": {"chunk_bytes": 7}}}, "here")
+    assert (policy.of("cute").chunk_bytes, policy.of("mlir").chunk_bytes) == (7, policy.chunk_bytes)
+    assert Policy.from_table(policy.to_json(), "a manifest") == policy
+    for own, said in (({"sms": 1}, "unknown sms"), ({"chunk_bytes": -1}, "chunk_bytes is -1")):
+        with pytest.raises(UsageError, match=f"here: sources.cute: .*{said}|{said}"):
+            Policy.from_table({**TABLE, "sources": {"cute": own}}, "here")
+
+
 @pytest.mark.parametrize("name", committed().policies)
 def test_a_manifest_keeps_all_of_it(name: str) -> None:
     policy = committed().policies[name]
