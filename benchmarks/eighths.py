@@ -76,7 +76,8 @@ def ways(config: GPTConfig) -> list[Way]:
     rows = ["f8", "i8"] if config.family == "gpt2" else []
     alone = ["f8-weights", "i8-weights"]
     all_rows = [Way(kind, logits=logits) for kind in rows for logits in (False, True)]
-    return [Way(), *all_rows, *map(Way, alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone)]
+    whole = [Way("f8", "f8", logits=True)] * bool(rows)  # all that a step of one text in one launch takes in 8 bits
+    return [Way(), *all_rows, *map(Way, alone), Way("", "f8"), *(Way(kind, "f8") for kind in alone), *whole]
 
 
 def main() -> None:
@@ -123,8 +124,9 @@ def measure(
     for name, build, tokens in passes(config, side, forwards, batches):
         if not re.search(only, name):
             continue
-        # A forward pass has no cache, and a step few rows of logits: ways that differ in that alone are the same one.
-        differ = [way for way in ways(config) if not (way.logits if name.startswith("decode") else way.cache)]
+        # A forward pass has no cache, and integers have no logits of few rows: ways that differ in that alone are one.
+        step = name.startswith("decode")
+        differ = [way for way in ways(config) if not (way.logits and way.quantize != F8.name if step else way.cache)]
         made = {way.name: build(models[way.name]) for way in differ}
         if theirs and tokens.ndim == 2:
             made |= dict(theirs.passes(tokens))
