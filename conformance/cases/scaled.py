@@ -35,7 +35,8 @@ LARGER: tuple[Case, ...] = (
     case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
     *(case(op, "rows for large tiles, the last short", M=521, K=304, N=144) for op in SCALED_F8),
     *(case(op, "rows for larger tiles, the last short", M=4100, K=144, N=80) for op in SCALED_F8),
-    *(case(op, "very many rows, the last short", gpu_only=True, M=16400, K=144, N=80) for op in SCALED_I8),
+    *(case(op, "very many rows, the last tile short", M=16400, K=48, N=80) for op in SCALED_I8),
+    case("linear_i8", "many columns", M=520, K=48, N=8208),
     case("linear_f8", "too long to be added up at once", M=513, K=2064, N=16),
     *(case(op, "few rows, a K too long for one sum", M=70, K=2064, N=16) for op in ("linear_f8", "linear_residual_f8")),
     case("linear_residual_f8", "in runs, the last one short", M=513, K=2064, N=16),
@@ -51,7 +52,7 @@ LARGER: tuple[Case, ...] = (
             case(f"layernorm_{kind}", "GPT-2 XL", N=3, C=1600),
             case(f"linear_residual_{kind}", "in place", in_place="residual", M=130, K=128, N=272),
             case(f"linear_{kind}", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
-            case(f"linear_{kind}", "many columns, as logits have", gpu_only=True, M=4200, K=144, N=8208),
+            case(f"linear_{kind}", "many rows and columns, as logits have", gpu_only=True, M=4200, K=144, N=8208),
             case(f"linear_gelu_{kind}", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
             case(f"linear_residual_{kind}", "GPT-2's long K, odd rows", gpu_only=True, M=1001, K=3072, N=768),
         )
