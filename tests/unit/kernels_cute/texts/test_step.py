@@ -31,8 +31,8 @@ def _case(sizes: dict[str, int], positions: int, op: str = OP, texts: int = 8) -
     """The first text is at the last position of its cache, the last one has nothing before it."""
     layers, width = sizes["L"], sizes["C"]
     more = {
-        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": texts, "TWO": 2, "B": width // 8,
-        "S": 32 * layers * width, "W": width // 64, "G": width // 16, "U": 64,
+        "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": texts, "TWO": 2,
+        "B": width // 8, "S": 32 * layers * width, "W": width // 64, "G": width // 16, "U": 64,
         "I": 3 * width // 8, "J": 4 * width // 8, "EIGHT": 8, "K": sizes["V"] // 8,
     }  # fmt: skip
     made = {key: size for key, size in sizes.items() if key in "LCXV"} | more
