@@ -19,7 +19,7 @@ from ..config import GPTConfig
 OPS = ("linear_to_ranks", "rms_linear_of_ranks", "rms_linear_gelu_of_ranks")
 COPIED_ROWS = 4096  # of a pass, from which on copy engines send rows: below, products that send take less
 MANY_ROWS = 8192  # of a pass, from which on products of larger tiles are the fastest
-PARTS = {False: 128, True: 192}  # columns of a part of the squares, which a tile sums up; for many rows or not
+PARTS = {False: 128, True: 160}  # columns of a part of the squares, which a tile sums up; for many rows or not
 
 
 @dataclass(frozen=True)
