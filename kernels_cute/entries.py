@@ -70,7 +70,7 @@ def _wgmma(spec: EntrySpec) -> TracedKernel:
     tiles = tiles_sm90.Tiles(
         c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), bool(c.get("PAIRED", 0)),
         epilogue.width(_dtype(spec)), c.get("RUN", 0), c.get("REGISTERS", 232),
-        c.get("SUMMED", 0), c.get("EARLY", 0), c.get("GROUP", 8),
+        c.get("SUMMED", 0), c.get("EARLY", 0), c.get("GROUP", 8), bool(c.get("HELD", 0)),
     )  # fmt: skip
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
     return TracedKernel(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))

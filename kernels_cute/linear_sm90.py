@@ -16,7 +16,8 @@ next one in behind its last load.
 With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's tile, for both.
 
 Elements of x and of the weight have 16 bits, or 8 (e4m3), whose sums the tensor cores keep in about 14 bits: with `run`
-they add up so many steps along K, and the warpgroups add these sums up in f32.
+they add up so many steps along K, and the warpgroups add these sums up in f32. A thread then holds two sums, so a tile
+is written from one while the first products of the next tile make the other.
 
 It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and `TensorMap`):
 
@@ -27,7 +28,7 @@ It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolchain.contract.artifact import TensorMap
@@ -37,10 +38,11 @@ from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
-from .epilogues import PLAIN, Epilogue, Operands
+from .epilogues import ANY, PLAIN, Epilogue, Operands, Place
 from .linear import ROW
 from .store_sm90 import Part, Store, StoreOver
 from .tiles_sm90 import ATOM, BYTES, HALF, SWIZZLE, WARPGROUP, Tiles
+from .vectors_sm90 import Vectors
 from .walk_sm90 import Walk
 
 TURN = 3  # the number of the first of two barriers of the block, behind those of the store
@@ -96,6 +98,8 @@ def linear(
         raise UsageError(f"{t} is no tile of {given}", hint=f"width={epilogue.width(dtype)}")
     if epilogue.weight_has_columns and t.halved:  # its columns are loaded in their own order
         raise UsageError(f"{t} is no tile of {epilogue.op}", hint=f"columns: a multiple of {ROW}")
+    if t.held and (epilogue.first or epilogue.last):
+        raise UsageError(f"{epilogue.op} reads or writes beside a tile, of which vectors are held", hint="held=False")
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k{32 // t.width}.f32.{given}"), (t.groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     whole = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.pieces * ROW}k16.f32.bf16"), (t.groups, 1, 1))
@@ -122,6 +126,7 @@ def linear(
             sw = cute.shared_tensor(given, Layout(shape, ((1, ROW * t.k), ROW, t.pieces * ROW * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, t.groups * t.blocks)
         store = scheme.store(operands["out"].dtype, t, store_maps, walk, operands)
+        vectors = Vectors(t, epilogue.op, operands) if t.held else None
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
@@ -132,6 +137,8 @@ def linear(
         else:
             arch.sync_threads()
         turns, steps = walk.turns, cute.ceil_div(k, t.k)
+        if t.run:  # beside so many a tile leaves registers; those behind K multiply zeros
+            steps = steps + t.beside - steps.minimum(t.beside)
         # Each block of a pair loads half of the weight's tile by multicast: both blocks get both halves.
         load_weight, mask = ("copy.tma_load_multicast", [0b11]) if t.paired else ("copy.tma_load", [])
         height, depth = t.n // t.blocks, t.k // t.blocks
@@ -214,9 +221,60 @@ def linear(
                     multiply(begin + step, sums)
                     done(begin + step - 1, 1)
 
-            def multiply_in_runs(begin: Any) -> None:
-                cute.fill(total, 0.0)
-                for at in cute.range_(0, steps, t.run):
+            def parts_of(turn: Any) -> list[Part]:
+                row, column = walk.tile(turn)
+                return [
+                    Part(part, (row, t.place(column, part)), turn // t.rings * parts + part, consumer, worker, first)
+                    for part in range(parts)
+                ]
+
+            def place_of(part: Part) -> Place:
+                """Where an epilogue finds what it reads for a part: of vectors in shared memory, among the tile's."""
+                if vectors:
+                    return store.place(replace(part, at=(0, part.part)), (ANY, ANY))
+                return store.place(part, extent)
+
+            def begin_leaving(of_tile: Sequence[Part]) -> Operands:
+                """What the epilogue is to know of a tile, as far as it can be read beside the last product."""
+                return epilogue.begin(place_of(of_tile[0]), vectors.of(consumer) if vectors else operands)
+
+            def leave(part: Part, known: Operands, column: Any) -> None:
+                """A part of a tile leaves registers."""
+                place = place_of(part)
+                store(epilogue(total[(None, None, (None, part.part)), None, None], place, known), part)
+                if epilogue.last and (part.part + 1) * t.row % summed == 0:
+                    epilogue.last(place, known, column * (t.n // summed) + (part.part + 1) * t.row // summed - 1)
+                store.end(part)
+
+            def leave_beside(turn: Any, which: Sequence[int]) -> None:
+                """Parts of a tile leave registers while another one's products are under way."""
+                of_tile = parts_of(turn)
+                known = store.knows(of_tile[0], begin_leaving(of_tile))
+                if vectors and 0 in which:
+                    store.meet(of_tile[0])
+                for part in which:
+                    leave(of_tile[part], known, walk.tile(turn)[1])
+
+            def multiply_in_runs(begin: Any, turn: Any) -> None:
+                """The sum of all runs. Beside its first steps the tile before leaves registers."""
+                multiply(begin)
+                for part in range(parts):
+                    multiply(begin + part + 1, sums)
+                    with cute.when(cute.less(0, turn)):
+                        leave_beside(turn - 1, [part])
+                    done(begin + part, 1)
+                fetched = vectors.fetch(walk.tile(turn), consumer, lane) if vectors else []
+                first_run = steps.minimum(max(t.run, t.beside))
+                for step in cute.range_(t.beside, first_run):
+                    multiply(begin + step, sums)
+                    done(begin + step - 1, 1)
+                if vectors:
+                    vectors.keep(fetched, consumer, lane)
+                done(begin + first_run - 1, 0)
+                cute.hold(sums)
+                for i in range(cute.size(sums.layout)):
+                    total[i] = sums[i]
+                for at in cute.range_(first_run, steps, t.run):
                     count = (steps - at).minimum(t.run)
                     multiply_all(begin + at, count)
                     done(begin + at + count - 1, 0)
@@ -231,30 +289,30 @@ def linear(
                 row, column = walk.tile(turn)
                 store.before(row, first)
                 begin = turn * steps
+                fetched = vectors.fetch((row, column), consumer, lane) if vectors and not t.run else []
                 if t.apart:
                     arch.instruction("barrier", TURN + consumer, n=2 * WARPGROUP)
+                if vectors and not t.run:
+                    vectors.keep(fetched, consumer, lane)
                 if t.run:
-                    multiply_in_runs(begin)
+                    multiply_in_runs(begin, turn)
                 else:
                     multiply_all(begin, steps)
                     if t.apart:
                         with cute.when(cute.less(turn + 1, turns)):
                             pass_on(1 - consumer)
-                of_tile = [
-                    Part(part, (row, t.place(column, part)), turn // t.rings * parts + part, consumer, worker, first)
-                    for part in range(parts)
-                ]
-                known = epilogue.begin(store.place(of_tile[0], extent), operands)  # beside the last product
-                if not t.run:
+                    of_tile = parts_of(turn)
+                    known = begin_leaving(of_tile)
                     done(begin + steps - 1, 0)
                     cute.hold(sums)
-                known = store.knows(of_tile[0], known)
-                for part in of_tile:
-                    place = store.place(part, extent)
-                    store(epilogue(total[(None, None, (None, part.part)), None, None], place, known), part)
-                    if epilogue.last and (part.part + 1) * t.row % summed == 0:
-                        epilogue.last(place, known, column * (t.n // summed) + (part.part + 1) * t.row // summed - 1)
-                    store.end(part)
+                    known = store.knows(of_tile[0], known)
+                    if vectors:
+                        store.meet(of_tile[0])
+                    for part in of_tile:
+                        leave(part, known, column)
+            if t.run:
+                with cute.when(cute.less(0, turns)):
+                    leave_beside(turns - 1, range(parts))
             store.finish(consumer, first)
         if t.paired:
             arch.sync_cluster()  # the other block may still write here, and arrive

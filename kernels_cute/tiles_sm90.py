@@ -49,6 +49,7 @@ class Tiles:
     summed: int = 0
     early: int = 0
     group: int = 8
+    held: bool = False
 
     def __post_init__(self) -> None:
         step = HALF if self.width == 2 else ROW
@@ -66,6 +67,7 @@ class Tiles:
         used = self.stages * (self.stage_bytes + 2 * MBARRIER) + self.rings * self.parts * (
             self.part_bytes + 2 * MBARRIER
         )
+        used += self.vector_bytes
         if used > MAX_SHARED:
             raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
         if self.summed % self.row or (self.summed and self.n % self.summed):
@@ -113,6 +115,11 @@ class Tiles:
         return column * parts + (part * (1 - column % 2) if last else part + column % 2)
 
     @property
+    def beside(self) -> int:
+        """With runs, the steps along K beside whose products the tile before leaves registers."""
+        return self.n // self.row + 1
+
+    @property
     def pieces(self) -> int:
         """Parts of 64 columns of the weight, the last one with it."""
         return -(-self.n // ROW)
@@ -121,6 +128,16 @@ class Tiles:
     def part_bytes(self) -> int:
         """Of a part of a result of 16 bits."""
         return self.m * self.row * 2
+
+    @property
+    def columns_held(self) -> int:
+        """Elements of a vector along columns that a warpgroup keeps: as many for each of its threads."""
+        return -(-self.n // WARPGROUP) * WARPGROUP
+
+    @property
+    def vector_bytes(self) -> int:
+        """Of all vectors of tiles in shared memory, at most: two scales, a bias, and factors."""
+        return self.consumers * (self.m * 4 + self.columns_held * 10) if self.held else 0
 
     @property
     def blocks(self) -> int:

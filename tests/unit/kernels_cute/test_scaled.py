@@ -13,6 +13,7 @@ from conformance.compare import compare
 from conformance.reference import eager, float64
 from kernels_cute.epilogues import Epilogue, Operands, Place, Values, add_bias
 from kernels_cute.linear_sm90 import Tiles, linear, maps
+from kernels_cute.rms import RMS
 from kernels_cute.scaled import SCALED
 from toolchain.contract.op import ops
 from toolchain.cute.executor import TensorMap, run
@@ -68,11 +69,18 @@ def test_it_agrees_with_float64_as_ir_and_as_ptx(op: str) -> None:
         (Tiles(128, 64, 128, 3, width=1, run=2), 400),  # the last run is short
         (Tiles(64, 64, 128, 2, width=1, run=2), 512),
         (Tiles(64, 64, 128, 2, width=1, run=4), 144),  # a run is not full
+        (Tiles(64, 128, 128, 3, 2, width=1, run=1), 560),  # the first run is longer, as two parts leave beside it
+        (Tiles(64, 128, 128, 2, 1, width=1, run=8), 128),  # K has fewer steps than that takes
+        (Tiles(64, 64, 128, 2, paired=True, width=1, run=2), 400),
+        (Tiles(128, 64, 128, 2, apart=True, width=1, held=True), 272),
+        (Tiles(128, 64, 128, 3, width=1, run=2, held=True), 400),
+        (Tiles(64, 128, 128, 3, 2, width=1, run=1, held=True), 560),
     ],
 )
-def test_sums_of_the_tensor_cores_end_with_k_or_with_a_run(tiles: Tiles, k: int) -> None:
-    given = operands("linear_f8", 130, 80, k)
-    check("linear_f8", launch(SCALED["linear_f8"], given, tiles, 2), given)
+@pytest.mark.parametrize("op", ["linear_f8", "linear_residual_f8"])
+def test_sums_of_the_tensor_cores_end_with_k_or_with_a_run(op: str, tiles: Tiles, k: int) -> None:
+    given = operands(op, 130, 208, k)  # a block has several tiles
+    check(op, launch(SCALED[op], given, tiles, 2), given)
 
 
 def test_the_output_may_be_the_residual() -> None:
@@ -127,5 +135,7 @@ def test_tiles_that_do_not_fit_are_refused() -> None:
         Tiles(128, 256, 128, 2, width=1, run=8)
     with pytest.raises(UsageError, match="no registers for two sums"):
         Tiles(128, 64, 128, 2, apart=True, width=1, run=8)
+    with pytest.raises(UsageError, match="reads or writes beside a tile"):
+        linear("bf16", Tiles(64, 64, 64, 2, held=True), epilogue=RMS["rms_linear"])
     with pytest.raises(UsageError, match="is no tile of e4m3"):
         linear("bf16", Tiles(64, 64, 64, 2), epilogue=SCALED["linear_f8"])
