@@ -41,7 +41,14 @@ LARGER: tuple[Case, ...] = (
     *(case(op, "few rows, a K too long for one sum", M=70, K=2064, N=16) for op in ("linear_f8", "linear_residual_f8")),
     case("linear_residual_f8", "in runs, the last one short", M=513, K=2064, N=16),
     case("linear_residual_f8", "in runs, rows for large tiles", M=1100, K=2064, N=48),
-    case("linear_residual_f8", "GPT-2 XL's long K", gpu_only=True, M=1100, K=6400, N=1600),
+    *(
+        case(op, "GPT-2 XL's long K", gpu_only=True, M=1100, K=6400, N=1600)
+        for op in ("linear_f8", "linear_residual_f8")
+    ),
+    *(
+        case(op, "GPT-2's long K, one round", gpu_only=True, M=2001, K=3072, N=768)
+        for op in ("linear_f8", "linear_residual_f8")
+    ),
     *(
         each
         for kind in ("f8", "i8")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cases import CASES
 from kernels_cute import SOURCE
 from kernels_cute.scaled import SCALED
 from toolchain.contract.entry import EntrySpec
@@ -44,3 +45,11 @@ def test_every_op_has_an_entry_for_a_long_k_or_is_never_given_one() -> None:
     assert all(
         "K <= 2048" in spec.where or 0 < spec.constants["RUN"] * spec.constants["BK"] <= 2048 for spec in ENTRIES
     )
+
+
+def test_every_entry_is_checked_by_a_case_on_a_gpu() -> None:
+    chosen: set[str] = set()
+    for case in CASES:
+        fitting = [spec for spec in ENTRIES if spec.op == case.op and not case.misaligned and not spec.unmet(case.dims)]
+        chosen |= {spec.symbol for spec in fitting[:1]}
+    assert chosen == {spec.symbol for spec in ENTRIES}
