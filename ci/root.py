@@ -1,6 +1,6 @@
-"""What may stand in the repository's root, and which names may begin with a dot: part of `nox -s lint`.
+"""Refuses files in the repository's root, and names with a leading dot, that are not in the lists below.
 
-Looked at is what git has, or is about to commit: a note added by accident is refused before it is everybody's.
+Part of `nox -s lint`. It looks at the files that git tracks, so that a note added by accident is not committed.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ def bundle_hash(bundle: Bundle) -> str:
 
 @functools.cache
 def code_hash() -> str:
-    """Of the code that makes inputs and references, compares, and interprets. A process has loaded it once, so that it
-    has one hash, whatever is edited meanwhile."""
+    """The hash of the code that results depend on: inputs, references, comparison, interpreter. It is computed once
+    in a process, because the process goes on with the code that it loaded, even if somebody edits the files."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
     for folder in CODE:
