@@ -31,7 +31,7 @@ from .parameters.step_weights import Kept
 from .parameters.weights import Weights, check, load
 from .passes.arena import Arena
 from .passes.chosen import Chosen
-from .passes.kv_cache import Cached, CachedF8, KVCache, check_kind
+from .passes.kv_cache import KVCache, check_kind, elsewhere
 from .passes.layers import Launch, Spans
 from .passes.passes import Passes
 from .passes.plan import ModelPlan
@@ -316,7 +316,7 @@ class GPT:
         passes, work = self._passes_through(recorder), recorder.work
         vocabulary, storage, config = self.vocabulary, self.storage, self.config
         heads, size = config.n_head, config.head_size
-        cached = self._recorded_cache(recorder, batch)
+        cached = elsewhere(self, recorder, batch)
         with recorder.one_pass():
             passes.forward(work, batch, length, recorder.elsewhere((batch * length, vocabulary), storage))
         logits = recorder.elsewhere((batch, vocabulary), storage)
@@ -328,19 +328,6 @@ class GPT:
                 with recorder.one_pass():
                     passes.decode(work, lambda _: cached, batch, spans, logits)
         return recorder.arena()
-
-    def _recorded_cache(self, recorder: Recorder, batch: int) -> Cached | CachedF8:
-        """Stands for every layer's cache, which is not in the workspace."""
-        config = self.config
-        shape = (batch, config.n_ctx, config.kv_heads, config.head_size)
-        if not self.cache:
-            one = recorder.elsewhere(shape, self.storage)
-            return Cached(one, one)
-        one, scales = (
-            recorder.elsewhere(shape, "f8E4M3FN"),
-            recorder.elsewhere((batch, config.kv_heads, config.n_ctx), "f32"),
-        )
-        return CachedF8(one, one, scales, scales)
 
     def _buffers(self, batch: int, length: int) -> Mapping[str, Shape]:
         rows = max(self._plan.chunk_sizes(batch, length)) * length

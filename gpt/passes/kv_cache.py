@@ -15,10 +15,11 @@ from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Executor
 
 from ..config import GPTConfig
+from .recorder import Recorder
 
 F8 = "f8"
 KINDS = ("", F8)  # of a cache: the model's storage, or 8-bit floats
-DTYPE = "bf16"  # of a model with such a cache
+DTYPE, F8_DTYPE = "bf16", "f8E4M3FN"  # of a model with such a cache, and of the cache
 
 
 class Cached(NamedTuple):
@@ -79,7 +80,7 @@ class KVCache:
         if batch < 1 or not 1 <= positions <= config.n_ctx:
             raise UsageError(f"no cache of {batch} x {positions} positions: at least 1 x 1, at most {config.n_ctx}")
         shape = (config.n_layer, 2, batch, positions, config.kv_heads, config.head_size)
-        self.memory = model.executor.empty(shape, "f8E4M3FN" if model.cache else model.storage)
+        self.memory = model.executor.empty(shape, F8_DTYPE if model.cache else model.storage)
         self.memory.fill(0)
         self.scales = None
         if model.cache:
@@ -108,3 +109,14 @@ class KVCache:
         one.scales = None if self.scales is None else self.scales.slice(2, index, index + 1)
         one.lengths = self.lengths[index : index + 1]
         return one
+
+
+def elsewhere(model: Model, recorder: Recorder, batch: int) -> Cached | CachedF8:
+    """Stands for each layer's cache while a pass is recorded: it is not in the workspace."""
+    config = model.config
+    shape = (batch, config.n_ctx, config.kv_heads, config.head_size)
+    one = recorder.elsewhere(shape, F8_DTYPE if model.cache else model.storage)
+    if not model.cache:
+        return Cached(one, one)
+    scales = recorder.elsewhere((batch, config.kv_heads, config.n_ctx), "f32")
+    return CachedF8(one, one, scales, scales)

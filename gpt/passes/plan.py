@@ -14,7 +14,8 @@ from toolchain.contract.policy import Fold, Policy, rounds
 from ..config import GPTConfig
 from .squares import MULTIPLE, few_part, part_width
 
-ROW_TILES = (8, 16)  # tile heights of small-M kernels; the others have 64 rows or a multiple
+ROW_TILES = (8, 16)  # tile heights of small-M kernels
+TILE = 64  # rows of a tile of the others, or a multiple
 SHARING = 8  # the most heads that share keys for which rope_decode_attention has kernels
 WIDEST = 2048  # the most columns that residual_layernorm takes
 MERGED_HEAD = 64  # the head size for which merge_linear_residual_squares reads its weights ahead
@@ -75,7 +76,7 @@ class ModelPlan:
         with a product in parts."""
         width, fold = self.config.n_embd, self._fold
         if part := self._few_part(rows):
-            return cdiv(width, part), cdiv(rows, 64) * 64
+            return cdiv(width, part), cdiv(rows, TILE) * TILE
         llama = self.config.family == "llama"
         few = self._reads_all_at_once(rows) if llama else self._in_panels(rows)
         if fold is None or (rows <= fold.rows and not few):
@@ -83,16 +84,16 @@ class ModelPlan:
         narrow = fold.part_all_k if llama else fold.part_small_m
         part = narrow if few else part_width(self.policy, fold, width, rows)
         steps = (1,) if llama else ROW_TILES
-        tile = next((step for step in steps if few and rows <= step), 64)
+        tile = next((step for step in steps if few and rows <= step), TILE)
         return cdiv(width, part), cdiv(rows, tile) * tile
 
     def _few_part(self, rows: int) -> int:
-        """Columns of a part of the squares where all norms of few rows are folded, which are more than kernels that
-        read whole panels take for a hidden layer in one round. 0 if they are not."""
+        """Columns of a part of the squares for few rows whose norms are all folded; 0 if they are not. They are folded
+        from the row count on for which small-M kernels need two rounds for the hidden layer."""
         config, policy, fold = self.config, self.policy, self._fold
         if fold is None or config.family != "gpt2" or config.n_embd != policy.panel_width or rows > fold.few_rows:
             return 0
-        if rounds(policy.sms, rows, config.ffn, (64, fold.part_small_m, 0)) == 1:
+        if rounds(policy.sms, rows, config.ffn, (TILE, fold.part_small_m, 0)) == 1:
             return 0
         return few_part(policy, config.n_embd, rows)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.executor import Deadlock, DivergentBarrier, Finding, OutOfBounds, Race, run
+from toolchain.cute.executor import Deadlock, DivergentBarrier, Finding, MissingFence, OutOfBounds, Race, TensorMap, run
 from toolchain.cute.layout import Layout
 
 VECTOR = cute.Array("f32", rank=1)
+BOX = (8, 32)  # of f32
 Target = np.ndarray[Any, Any]
 
 
@@ -207,3 +210,43 @@ def test_an_mbarrier_where_another_warp_still_reads() -> None:
 
     with pytest.raises(Race, match=r"mbarrier.init at .*: no barrier orders the two"):
         run(made, (target(),))
+
+
+@cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
+def written_and_brought(source: Any, same: Any) -> None:
+    thread = arch.thread_idx()[0]
+    same[0, thread] = 1.0
+    arch.instruction("fence.proxy_async_global")
+    arch.instruction("warp_sync")
+    with cute.when(cute.same(thread, 0)):
+        full = Barriers(1, 1)
+        full.init()
+        arch.instruction("mbarrier.init_fence")
+        full.expect(0, 4 * BOX[0] * BOX[1])
+        tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)), align=128)
+        arch.instruction("copy.tma_load", cute.address(tile), source, full.at(0), 0, 0)
+        full.wait(0)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("fence.proxy_async_global", r"wrote without a proxy fence of global memory"),
+        ("mbarrier.init_fence", r"no fence makes the init"),
+    ],
+)
+def test_what_was_written_and_mbarriers_that_were_made_each_need_their_fence(missing: str, said: str) -> None:
+    source = np.zeros(BOX, np.float32)
+    run(written_and_brought, (TensorMap(source, BOX), source))
+    with pytest.raises(MissingFence, match=said):
+        run(without(written_and_brought, f"cute_nvgpu.arch.{missing}"), (TensorMap(source, BOX), source))
+
+
+@pytest.mark.parametrize(("form", "enough"), [(".global", True), ("", True), (".shared::cta", False)])
+def test_a_fence_is_of_global_or_of_shared_memory_or_of_both(form: str, enough: bool) -> None:
+    """The same kernel as PTX, with each form of the fence."""
+    text, source = written_and_brought.ptx("sm_90a"), np.zeros(BOX, np.float32)
+    assert text.count("fence.proxy.async.global;") == 1
+    text = text.replace("fence.proxy.async.global;", f"fence.proxy.async{form};")
+    with nullcontext() if enough else pytest.raises(MissingFence, match="of global memory"):
+        run(written_and_brought, (TensorMap(source, BOX), source), ptx=text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -298,46 +297,6 @@ def test_a_target_that_is_read_before_it_is_written() -> None:
     assert (target == 2).all()
     with pytest.raises(MissingWait, match=r"copy.tma_store at .* \(TMA writes of warp 0\) still writes"):
         run(stored("copy.bulk_wait_group"), (TensorMap(target, BOX), target))
-
-
-@cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
-def written_and_brought(source: Any, same: Any) -> None:
-    thread = arch.thread_idx()[0]
-    same[0, thread] = 1.0
-    arch.instruction("fence.proxy_async_global")
-    arch.instruction("warp_sync")
-    with cute.when(cute.same(thread, 0)):
-        full = Barriers(1, 1)
-        full.init()
-        arch.instruction("mbarrier.init_fence")
-        full.expect(0, BYTES)
-        tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)), align=128)
-        arch.instruction("copy.tma_load", cute.address(tile), source, full.at(0), 0, 0)
-        full.wait(0)
-
-
-@pytest.mark.parametrize(
-    ("missing", "said"),
-    [
-        ("fence.proxy_async_global", r"wrote without a proxy fence of global memory"),
-        ("mbarrier.init_fence", r"no fence makes the init"),
-    ],
-)
-def test_what_was_written_and_mbarriers_that_were_made_each_need_their_fence(missing: str, said: str) -> None:
-    source = np.zeros(BOX, np.float32)
-    run(written_and_brought, (TensorMap(source, BOX), source))
-    with pytest.raises(MissingFence, match=said):
-        run(without(written_and_brought, f"cute_nvgpu.arch.{missing}"), (TensorMap(source, BOX), source))
-
-
-@pytest.mark.parametrize(("form", "enough"), [(".global", True), ("", True), (".shared::cta", False)])
-def test_a_fence_is_of_global_or_of_shared_memory_or_of_both(form: str, enough: bool) -> None:
-    """The same kernel as PTX, with each form of the fence."""
-    text, source = written_and_brought.ptx("sm_90a"), np.zeros(BOX, np.float32)
-    assert text.count("fence.proxy.async.global;") == 1
-    text = text.replace("fence.proxy.async.global;", f"fence.proxy.async{form};")
-    with nullcontext() if enough else pytest.raises(MissingFence, match="of global memory"):
-        run(written_and_brought, (TensorMap(source, BOX), source), ptx=text)
 
 
 @cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
