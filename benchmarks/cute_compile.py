@@ -21,8 +21,13 @@ START = time.perf_counter()
 
 # The kernels to compile. Each row: the module, the sizes of its tiles, the architecture of the PTX, the target.
 GEMMS: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "GEMM for sm_80": ("kernels_cute.linear", {"m": 128, "n": 256, "k": 64, "warps": (2, 4)}, "sm_80", "sm_80"),
-    "GEMM for sm_90a": ("kernels_cute.linear_sm90", {"m": 128, "n": 256, "k": 64}, "sm_90a", "sm_90a"),
+    "GEMM for sm_80": (
+        "kernels_cute.products.linear",
+        {"m": 128, "n": 256, "k": 64, "warps": (2, 4)},
+        "sm_80",
+        "sm_80",
+    ),
+    "GEMM for sm_90a": ("kernels_cute.products.linear_sm90", {"m": 128, "n": 256, "k": 64}, "sm_90a", "sm_90a"),
 }
 STAGES = ("imports", "trace", "lower", "LLVM IR", "LLVM", "ptxas", "source to cubin", "with imports", "processor")
 COMPOSITIONS = 20_000

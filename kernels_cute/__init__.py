@@ -1,4 +1,8 @@
-"""The kernels written in CuTe, in the front end `toolchain.cute.dsl`, compiled to PTX per entry."""
+"""The kernels written in CuTe, in the front end `toolchain.cute.dsl`, compiled to PTX per entry (entries.py).
+
+Folders: `products`; `attention`; `ranks`, the products of several GPUs; `decode` and `texts`, a whole decode step of
+one text and of a few.
+"""
 
 from __future__ import annotations
 

@@ -11,25 +11,17 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import SourceError, UsageError
 
-from . import (
-    attention,
-    attention_mma,
-    attention_walk,
-    cache_bf16,
-    cache_f8,
-    layernorm,
-    linear,
-    linear_sm90,
-    tiles_sm90,
-)
-from .all_gather import ALL_GATHERED
+from . import layernorm
+from .attention import attention, attention_mma, attention_walk, cache_bf16, cache_f8
 from .decode import step
 from .decode.plan import RANKS, Step
-from .epilogues import EPILOGUES, Epilogue
-from .gather import GATHERED
-from .rms import RMS
-from .scaled import SCALED
-from .scatter import SCATTERED
+from .products import linear, linear_sm90, tiles_sm90
+from .products.epilogues import EPILOGUES, Epilogue
+from .products.rms import RMS
+from .products.scaled import SCALED
+from .ranks.all_gather import ALL_GATHERED
+from .ranks.gather import GATHERED
+from .ranks.scatter import SCATTERED
 from .texts import plan as texts
 from .texts import step as texts_step
 

@@ -22,7 +22,7 @@ from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout, size
 from toolchain.errors import UsageError
 
-from .epilogues import parameters
+from .products.epilogues import parameters
 
 WARP = 32
 VECTOR_BYTES = 16

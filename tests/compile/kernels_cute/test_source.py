@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from kernels_cute import SOURCE
-from kernels_cute.all_gather import ALL_GATHERED
 from kernels_cute.entries import KERNELS
-from kernels_cute.epilogues import EPILOGUES
-from kernels_cute.gather import GATHERED
-from kernels_cute.rms import RMS
-from kernels_cute.scaled import SCALED
-from kernels_cute.scatter import SCATTERED
+from kernels_cute.products.epilogues import EPILOGUES
+from kernels_cute.products.rms import RMS
+from kernels_cute.products.scaled import SCALED
+from kernels_cute.ranks.all_gather import ALL_GATHERED
+from kernels_cute.ranks.gather import GATHERED
+from kernels_cute.ranks.scatter import SCATTERED
 from toolchain.contract.artifact import TensorMap
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.op import ops

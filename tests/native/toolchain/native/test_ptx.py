@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator
 
 import pytest
 
-from kernels_cute import attention, gemm_sm100, linear, linear_sm90
+from kernels_cute.attention import attention
+from kernels_cute.products import gemm_sm100, linear, linear_sm90
 from toolchain.compiling.cubin import is_cubin
 from toolchain.cute.compile import lower_module
 from toolchain.cute.dsl import Kernel

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32
 
-from kernels_cute.gemm_sm100 import gemm
+from kernels_cute.products.gemm_sm100 import gemm
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch

@@ -1,0 +1,1 @@
+"""Attention, of a prompt and of one token to a cache."""

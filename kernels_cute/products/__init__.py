@@ -1,0 +1,1 @@
+"""Products of rows by a weight, and what is done with their results."""

@@ -1,0 +1,1 @@
+"""Products and gathers that send to, or read from, other GPUs."""
