@@ -261,6 +261,21 @@ def test_what_smollm2_launches_is_searched(seen: list[Launch]) -> None:
         assert op not in searched or len(classes) == 1, f"{op} {shape_name(dims)}: {classes}"
 
 
+@pytest.mark.parametrize("rows", [1, 8, 64])
+def test_what_a_rank_of_xl_launches_is_searched(rows: int) -> None:
+    """Few rows of the products of a rank of two, of 12 and of 13 heads: the first space that holds them is of ranks."""
+    found = load_spaces()
+    for op, k, n, expected in (
+        ("linear", 1600, 2304, "linear_half"), ("linear", 1600, 2496, "linear_half"),
+        ("linear_gelu", 1600, 3200, "linear_gelu_half"), ("linear", 832, 1600, "linear_narrow_short"),
+        ("linear", 3200, 1600, "linear_narrow"),
+    ):  # fmt: skip
+        dims = {"M": rows, "K": k, "N": n}
+        holding = [space.name for space in found.of(op) if any(each.holds(dims) for each in space.classes)]
+        assert holding[0] == expected, (op, dims)
+        assert expected in {space.name for space in found.of("ranks")}
+
+
 SMALLER = {"gpt2": replace(PRESETS["gpt2"], n_layer=1, vocab_size=64),
            "smollm2": replace(LLAMAS["smollm2"], n_layer=1, vocab_size=64)}  # fmt: skip
 
