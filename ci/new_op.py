@@ -36,7 +36,6 @@ class Place:
     new: bool = False
     after: str = ""
     before_last: str = ""
-    section: str = ""
     skip: int = 0
 
     def filled(self, name: str) -> str:
@@ -52,21 +51,13 @@ class Place:
         lines = before.splitlines(keepends=True)
         at = len(lines)
         if wanted := self.after or self.before_last:
-            start = self._line(lines, self.section, 0) if self.section else 0
-            found = [i for i, line in enumerate(lines) if i >= start and line.rstrip("\n") == wanted]
+            found = [i for i, line in enumerate(lines) if line.rstrip("\n") == wanted]
             if not found:
-                raise self._moved(wanted)
+                raise UsageError(
+                    f"{self.path}: no line reads {wanted!r}", hint=f"say in {TABLE.name} where {self.what} goes"
+                )
             at = found[0] + 1 + self.skip if self.after else found[-1]
         return "".join([*lines[:at], text, *lines[at:]])
-
-    def _line(self, lines: Sequence[str], wanted: str, start: int) -> int:
-        for i, line in enumerate(lines[start:], start):
-            if line.rstrip("\n") == wanted:
-                return i
-        raise self._moved(wanted)
-
-    def _moved(self, wanted: str) -> UsageError:
-        return UsageError(f"{self.path}: no line reads {wanted!r}", hint=f"say in {TABLE.name} where {self.what} goes")
 
 
 def places(root: Path = ROOT) -> list[Place]:

@@ -1,4 +1,8 @@
-"""The kernels written in cuTile Python, exported to Tile IR bytecode per entry."""
+"""The kernels written in cuTile Python, exported to Tile IR bytecode per entry.
+
+Folders, each with files named as those of kernels_mlir where both have the parts: `products`; `rows`, what works row by
+row; `cache`, `attention`; `eight_bits`, products of 8-bit numbers; `ranks`, what several GPUs compute together.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ class PythonSource:
         from toolchain.tileir.bytecode.writer import parse_version
         from toolchain.tileir.specialize import finish
 
-        name, file = spec.kernel or spec.op, _module_of(spec)
+        name, file = spec.kernel or spec.op, _file_of(spec)
         kernel: Any = getattr(_imported(file), name)
         values = {**spec.constants, TF32: spec.dtype == "tf32"}
         constants: list[Any] = [values[constant] for constant in _constants(file, name, spec)]
@@ -57,7 +61,7 @@ class PythonSource:
         try:
             export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=BYTECODE)
         except ct.TileError as error:
-            raise SourceError(f"{HERE.name}/{file}.py: {spec.symbol}: {error}") from error
+            raise SourceError(f"{_shown(file)}: {spec.symbol}: {error}") from error
         made = read(out.getvalue(), name=spec.symbol)
         # Both sources get hints and sizes from us: cuTile refuses some hints that the compiler takes.
         finish(made, spec, parse_version(version))
@@ -65,33 +69,33 @@ class PythonSource:
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the bytecode may: kernels share functions, so all files of this folder count."""
-        return fingerprint(spec, HERE.glob("*.py"))
+        return fingerprint(spec, HERE.rglob("*.py"))
 
 
-def _constants(module: str, name: str, spec: EntrySpec) -> list[str]:
+def _constants(file: Path, name: str, spec: EntrySpec) -> list[str]:
     """The names of a kernel's constants, in its order. Raises SourceError if an entry has others: one that was
     tuned for an earlier version of the kernel may."""
-    kernel = _functions(module)[name]
+    kernel = _functions(file)[name]
     taken = [argument.arg for argument in kernel.args.args][len(spec.params) :]
     wanted = [constant for constant in taken if constant != TF32]
     if set(wanted) != set(spec.constants):
         raise SourceError(
-            f"{HERE.name}/{module}.py: {name} takes the constants {', '.join(wanted)}; "
+            f"{_shown(file)}: {name} takes the constants {', '.join(wanted)}; "
             f"{spec.symbol} has {', '.join(spec.constants)}",
             hint="name the same in entries/; one that was tuned for an earlier kernel is tuned anew: docs/tuning.md",
         )
     return taken
 
 
-def _module_of(spec: EntrySpec) -> str:
+def _file_of(spec: EntrySpec) -> Path:
     """The file that defines an entry's kernel. Raises SourceError where there is none, or more than one."""
     name = spec.kernel or spec.op
-    found: list[str] = []
+    found: list[Path] = []
     broken: SourceError | None = None
-    for path in sorted(HERE.glob("*.py")):
+    for path in sorted(HERE.rglob("*.py")):
         try:
-            if name in _kernels(path.stem):
-                found.append(path.stem)
+            if name in _kernels(path):
+                found.append(path)
         except SourceError as error:  # kernels of the other files can be compiled all the same
             broken = error
     if not found:
@@ -100,25 +104,26 @@ def _module_of(spec: EntrySpec) -> str:
             hint="a kernel has the decorator ct.kernel; `kernel` of the entry names it where it is not the op's name",
         )
     if len(found) > 1:
-        raise SourceError(f"{HERE.name}: {spec.symbol}: kernel {name} is defined in each of {', '.join(found)}")
+        files = ", ".join(map(_shown, found))
+        raise SourceError(f"{HERE.name}: {spec.symbol}: kernel {name} is defined in each of {files}")
     return found[0]
 
 
-def _kernels(module: str) -> set[str]:
+def _kernels(file: Path) -> set[str]:
     """The kernels that a file defines: functions with the decorator `ct.kernel`."""
     return {
         name
-        for name, node in _functions(module).items()
+        for name, node in _functions(file).items()
         if any("ct.kernel" in ast.unparse(at) for at in node.decorator_list)
     }
 
 
-def _functions(module: str) -> Mapping[str, ast.FunctionDef]:
+def _functions(file: Path) -> Mapping[str, ast.FunctionDef]:
     """The functions of a file by name. Raises SourceError with file:line:col for what is not Python."""
     try:
-        return _parsed((HERE / f"{module}.py").read_text())
+        return _parsed(file.read_text())
     except SyntaxError as error:
-        where = f"{HERE.name}/{module}.py:{error.lineno or 1}:{error.offset or 1}"
+        where = f"{_shown(file)}:{error.lineno or 1}:{error.offset or 1}"
         shown = f"\n  {error.text.rstrip()}" if error.text else ""
         raise SourceError(f"{where}: error: {error.msg}{shown}") from error
 
@@ -138,15 +143,20 @@ def _parsed(text: str) -> Mapping[str, ast.FunctionDef]:
     return found
 
 
-def _imported(module: str) -> ModuleType:
+def _shown(file: Path) -> str:
+    """`kernels_py/rows/gelu.py`"""
+    return str(file.relative_to(HERE.parent))
+
+
+def _imported(file: Path) -> ModuleType:
     """A file of this folder. Raises SourceError with file:line for one that cannot be imported."""
     try:
-        return importlib.import_module(f"{__name__}.{module}")
+        return importlib.import_module(".".join((__name__, *file.relative_to(HERE).with_suffix("").parts)))
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith(__name__):
             raise  # a package that is not installed
-        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == HERE]
-        where = f"{HERE.name}/{Path(ours[-1].filename).name}:{ours[-1].lineno}"
+        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents]
+        where = f"{_shown(Path(ours[-1].filename))}:{ours[-1].lineno}"
         raise SourceError(f"{where}: error: {type(error).__name__}: {error}\n  {ours[-1].line}") from error
 
 

@@ -95,7 +95,7 @@ class Graph:
             found = self.reach(path)
             return replace(found, why=f"it is {renamed_to} now, and by its old name: {found.why}")
         first, _, rest = path.partition("/")
-        if first in self._sources and rest and "/" not in rest:
+        if first in self._sources and rest:
             return self._kernels(path, self._sources[first], rest)
         if first == "entries" and rest.endswith(".toml"):
             return self._entries(path, rest.removesuffix(".toml"))
@@ -165,7 +165,7 @@ class Graph:
 
     def _py_kernels(self, file: str) -> set[str]:
         """The names of all functions in the modules that import a file, and in itself: kernels are among them."""
-        module = f"{packages()[PY]}.{file.removesuffix('.py')}"
+        module = self._module(f"{packages()[PY]}/{file}")
         if module not in self._imports.modules:
             return set()
         users = {module, *self._imports.find_downstream_modules(module)}

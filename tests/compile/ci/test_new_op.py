@@ -33,7 +33,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     code, said = run(copy, "-m", "ci.new_op", "relu")
     assert code == 0, said
     assert all(place.what in said for place in places())
-    assert not (ROOT / "kernels_py/relu.py").exists()
+    assert not (ROOT / "kernels_py/rows/relu.py").exists()
     return copy
 
 

@@ -27,7 +27,7 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edited]:
 
     def edit(file: str, old: str, new: str) -> Callable[[EntrySpec], bytes]:
         shutil.copytree(kernels_py.HERE, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-        path = tmp_path / package / file
+        path = tmp_path / package / "rows" / file
         assert old in path.read_text()
         path.write_text(path.read_text().replace(old, new))
         return importlib.import_module(package).SOURCE.bytecode
@@ -45,14 +45,24 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edited]:
             "gelu.py",
             "value = load",
             "value load",
-            r"/gelu\.py:14:\d+: error: invalid syntax\n +value load",
+            r"^kernels_edited/rows/gelu\.py:14:\d+: error: invalid syntax\n +value load",
         ),
         ("gelu.py", "def gelu(", "def gleu(", r"no file here defines a kernel gelu\n  next: "),
         ("gelu.py", "import Int, gelu_of", "import Int, glue_of", r"gelu\.py:7: error: ImportError: .*'glue_of_value'"),
-        ("gelu.py", "import cuda.tile as ct", "import cuda.tile as ct\n1 / 0", r"gelu\.py:6: error: ZeroDivisionError"),
-        ("gelu.py", "gelu_of_value(value", "glue_of_value(value", r"gelu\.py: .*glue_of_value"),
+        (
+            "gelu.py",
+            "import cuda.tile as ct",
+            "import cuda.tile as ct\n1 / 0",
+            r"gelu\.py:6: error: ZeroDivisionError",
+        ),
+        ("gelu.py", "gelu_of_value(value", "glue_of_value(value", r"^kernels_edited/rows/gelu\.py: .*glue_of_value"),
         ("gelu.py", "BN: Int", "BM: Int", r"gelu takes the constants R, BM; \w+ has R, BN\n  next: name the same"),
-        ("gelu.py", "import cuda.tile as ct", "import kernels_edited.gone", r"gelu\.py:5: error: ModuleNotFoundError"),
+        (
+            "gelu.py",
+            "import cuda.tile as ct",
+            "import kernels_edited.gone",
+            r"gelu\.py:5: error: ModuleNotFoundError",
+        ),
     ],
     ids=[
         "syntax",

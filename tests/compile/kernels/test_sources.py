@@ -74,7 +74,7 @@ def test_every_part_of_a_kernel_in_text_is_used_by_an_entry() -> None:
 
 def test_every_kernel_in_python_is_used_by_an_entry() -> None:
     kernels = {spec.kernel or spec.op for spec in ENTRIES if spec.source == "py"}
-    text = "\n".join(path.read_text() for path in ROOT.glob("kernels_py/*.py"))
+    text = "\n".join(path.read_text() for path in (ROOT / "kernels_py").rglob("*.py"))
     written = re.findall(r"@ct\.kernel[^\n]*\ndef (\w+)", text)
     shared = re.findall(r"^([a-z]\w*) = [a-z]\w*$", text, re.MULTILINE)
     assert shared
@@ -82,7 +82,7 @@ def test_every_kernel_in_python_is_used_by_an_entry() -> None:
 
 
 def test_every_part_of_a_kernel_in_python_is_used() -> None:
-    text = "\n".join(path.read_text() for path in ROOT.glob("kernels_py/*.py") if path.name != "__init__.py")
+    text = "\n".join(path.read_text() for path in (ROOT / "kernels_py").rglob("*.py") if path.name != "__init__.py")
     parts = re.findall(r"(?<!ct\.kernel\n)^def (\w+)", text, re.MULTILINE)
     assert {"persistent", "split_n", "bias_rows", "add_residual"} <= set(parts)
     called = re.sub(r"def \w+|import \([^)]*\)|import .*", "", text)

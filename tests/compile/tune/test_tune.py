@@ -65,7 +65,7 @@ def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: py
     words = ["tune", "linear", "--target", "sm_90", "--output", folder, "--spaces", tmp_path / "spaces.toml"]
 
     said = call("tilestack", *words, "--phase", "compile")
-    assert "2 failed, the first py/linear_17x32x64x1_4x1_bf16: kernels_py/persistent.py" in said, (
+    assert "2 failed, the first py/linear_17x32x64x1_4x1_bf16: kernels_py/products/persistent.py" in said, (
         "17 is no power of two"
     )
     assert "2 compiled, 2 failed; 1 classes with 1 shapes to measure" in said

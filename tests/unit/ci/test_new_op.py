@@ -98,7 +98,7 @@ def test_a_file_that_is_gone_is_named(tree: Path) -> None:
 
 
 def test_a_file_in_the_way_is_kept(tree: Path) -> None:
-    kernel = tree / "kernels_py/relu.py"
+    kernel = tree / "kernels_py/rows/relu.py"
     kernel.write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
         start("relu", tree)

@@ -55,7 +55,7 @@ def test_the_kernel_computes_relu(shape: tuple[int, int], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("language", "file"), [("mlir", "kernels_mlir/persistent.mlir"), ("python", "kernels_py/persistent.py")]
+    ("language", "file"), [("mlir", "kernels_mlir/persistent.mlir"), ("python", "kernels_py/products/persistent.py")]
 )
 def test_what_it_shows_of_our_kernels_is_in_them(language: str, file: str) -> None:
     block = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[1]

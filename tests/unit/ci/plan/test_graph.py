@@ -50,8 +50,9 @@ def test_a_file_that_nothing_is_known_of_reaches_everything(path: str, graph: Gr
 
 def test_a_kernel_reaches_its_own_ops(graph: Graph) -> None:
     assert graph.reach("kernels_mlir/gelu.mlir").ops == {"mlir": {"gelu"}}
-    assert graph.reach("kernels_py/gelu.py").ops == {"py": {"gelu"}}
-    assert {"linear", "layernorm"} <= graph.reach("kernels_cute/layernorm.py").ops["cute"]
+    assert graph.reach("kernels_py/rows/gelu.py").ops == {"py": {"gelu"}}
+    for file in ("kernels_cute/layernorm.py", "kernels_cute/products/linear.py"):
+        assert {"linear", "layernorm"} <= graph.reach(file).ops["cute"]
 
 
 def test_a_fragment_reaches_the_ops_of_every_kernel_that_uses_it(graph: Graph) -> None:
@@ -61,7 +62,7 @@ def test_a_fragment_reaches_the_ops_of_every_kernel_that_uses_it(graph: Graph) -
 
 
 def test_a_function_reaches_the_ops_of_the_modules_that_import_it(graph: Graph) -> None:
-    products = graph.reach("kernels_py/products.py").ops["py"]
+    products = graph.reach("kernels_py/products/products.py").ops["py"]
     assert {"linear", "linear_gelu", "gelu", "logits"} <= products
     assert "softmax" not in products
 

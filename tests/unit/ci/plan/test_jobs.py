@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden"
 CHANGES = {
     "docs": ["docs/ci.md", "README.md"],
     "one_kernel": ["kernels_mlir/gelu.mlir"],
-    "both_sources": ["kernels_mlir/gelu.mlir", "kernels_py/softmax.py", "docs/ci.md"],
+    "both_sources": ["kernels_mlir/gelu.mlir", "kernels_py/rows/softmax.py", "docs/ci.md"],
     "one_target": ["entries/sm_90.toml"],
     "other_target": ["entries/sm_120.toml"],
     "model": ["gpt/model.py"],

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .layernorm import block, norm_of_two_tiles, normed, normed_tile, rows_part, vector
-from .products import bias_rows, load, load_bias, store, tile_place
+from ..products.products import bias_rows, load, load_bias, store, tile_place
+from ..rows.layernorm import block, norm_of_two_tiles, normed, normed_tile, rows_part, vector
 
 LEAST_SCALE = 2.0**-126  # the smallest normal f32: of a row of zeros
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from ..cache.rope_append import as_they_are, turn
 from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
-from .rope_append import as_they_are, turn
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from ..cache.pages import page_of
 from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
-from .pages import page_of
 
 ConstInt = ct.Constant[int]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from ..products.products import Int, gelu_of_value, load, load_directly, store_directly
 from .few_rows_8bits import rows_ahead, turned_product, turned_step, weight_ahead
-from .products import Int, gelu_of_value, load, load_directly, store_directly
 from .weights_8bits import STEPS, of_columns, read_ahead
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .layernorm import block
-from .products import Int, add_residual, gelu_of_value, load, store_directly
+from ..products.products import Int, add_residual, gelu_of_value, load, store_directly
+from ..rows.layernorm import block
 from .scaled import (
     persistent_scaled,
     round_norm,

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from ..cache.rope_append import as_they_are, normed_heads, rope_and_append
+from ..eight_bits.f8 import LARGEST
+from ..eight_bits.scaled import scale_within
 from .attention import LEAST, LOG2_E, load_position, scores
-from .f8 import LARGEST
-from .rope_append import as_they_are, normed_heads, rope_and_append
-from .scaled import scale_within
 
 ConstInt = ct.Constant[int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .products import add_both
+from ..products.products import add_both
 
 ConstInt = ct.Constant[int]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .collectives import ACQUIRE, RELEASE, SYSTEM, meet
-from .products import ZERO, Bool, Int, load, operand, tile_place
+from ..products.products import ZERO, Bool, Int, load, operand, tile_place
+from .meeting import ACQUIRE, RELEASE, SYSTEM, meet
 
 
 def piece_product(x, r, weight, m, n, BM, BN, BK, TF32):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .other_products import steps_of_part
-from .products import Int, load, store_directly
+from ..products.other_products import steps_of_part
+from ..products.products import Int, load, store_directly
 from .weights_8bits import STEPS, activated, added, of_columns, plain
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from ..products.products import Int, add_residual, bias_rows, load_directly, row_squares_alone, store_directly
+from ..products.small_m import gemv_step, load_bias_directly, load_weight_directly, store_squares
 from .attention import LEAST
-from .products import Int, add_residual, bias_rows, load_directly, row_squares_alone, store_directly
-from .small_m import gemv_step, load_bias_directly, load_weight_directly, store_squares
 
 SPANS = 8  # that are merged at once
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .products import Int, gelu_of_value, load, store
+from ..products.products import Int, gelu_of_value, load, store
 
 
 @ct.kernel

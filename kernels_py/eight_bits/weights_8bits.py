@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .matmul import gated
-from .products import Int, add_residual, gelu_of_value, load, load_directly, store_directly
+from ..products.matmul import gated
+from ..products.products import Int, add_residual, gelu_of_value, load, load_directly, store_directly
 
 STEPS = 3  # of K, in kernels for one row
 

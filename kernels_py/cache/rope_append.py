@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .layernorm import part
+from ..rows.layernorm import part
+from ..rows.rmsnorm import inverse_root
 from .pages import own_row, page_of
-from .rmsnorm import inverse_root
 
 ConstInt = ct.Constant[int]
 

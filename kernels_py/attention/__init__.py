@@ -1,0 +1,1 @@
+"""Attention: of a prompt, and of one token each to a cache."""

@@ -1,0 +1,1 @@
+"""Sums and products of several GPUs, which meet through peer memory."""

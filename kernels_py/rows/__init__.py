@@ -1,0 +1,1 @@
+"""What works row by row: norms, softmax, GELU, embeddings, the next token."""
