@@ -255,3 +255,13 @@ func.func @word_wait_sum_across(%a0: !llvm.ptr<1>, %a1: i32) {
   %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8 = cute_nvgpu.arch.word.wait_sum_across(%a0, %a1) {n = 8 : i32} : (!llvm.ptr<1>, i32) -> (f32, f32, f32, f32, f32, f32, f32, f32, i32)
   func.return
 }
+
+func.func @word_add_to_ranks(%a0: !llvm.ptr<1>, %a1: f32, %a2: i32, %a3: i32, %a4: !llvm.ptr<1>, %a5: !llvm.ptr<1>) {
+  cute_nvgpu.arch.word.add_to_ranks(%a0, %a1, %a2, %a3, %a4, %a5) {n = 2 : i32} : (!llvm.ptr<1>, f32, i32, i32, !llvm.ptr<1>, !llvm.ptr<1>) -> ()
+  func.return
+}
+
+func.func @word_wait_ranks(%a0: !llvm.ptr<1>, %a1: !llvm.ptr<1>, %a2: i32, %a3: i32) {
+  %r0, %r1, %r2 = cute_nvgpu.arch.word.wait_ranks(%a0, %a1, %a2, %a3) {n = 2 : i32} : (!llvm.ptr<1>, !llvm.ptr<1>, i32, i32) -> (f32, f32, i32)
+  func.return
+}

@@ -4,6 +4,10 @@ A word has 64 bits and is read and written whole. A *tagged* word is an f32 abov
 once its tag is the one that a reader waits for. A *sum* counts its terms in the upper 16 bits, above their sum in
 units of 2^-30: it is there once all terms are, and it does not depend on their order. Words order no other access.
 
+Sums over several GPUs (ranks): who adds the last term of a rank's sum stores it, with a tag of 16 bits in the place of
+the number of terms, to a word in the memory of each rank. There all words with the tag are added up as integers, so
+that all ranks get the same bits.
+
 Source: PTX ISA 9.0, "ld", "st", "red", "Memory Consistency Model".
 """
 
@@ -14,8 +18,10 @@ from xdsl.dialects.builtin import i32
 from .row import ArchOp, Asm, PtxForm, is_shared
 
 LIMIT = 1 << 17  # attempts of a wait; each takes a trip to the memory
+LIMIT_RANKS = 1 << 22  # of a wait for other GPUs, which may begin later: some three seconds, as flags.py has it
 FRACTION = 30  # bits of a sum behind the point
 COUNT = 48  # the lowest bit of the number of terms
+RANKS = range(2, 9)  # GPUs that sums may be over
 APART = 512  # bytes from a lane's pair of words to its next one, where those of a warp's lanes lie side by side
 
 
@@ -100,6 +106,58 @@ def _loop(op: ArchOp, parts: list[str], done: list[str], registers: str) -> Asm:
     return _block(lines), ",".join(["=f"] * count + ["=r", "r" if shared else "l", "r"])
 
 
+def _add_to_ranks(op: ArchOp) -> Asm:
+    """The last term goes to all ranks, the own one too. The stores have a predicate: no lane leaves its warp."""
+    lines = [
+        ".reg .b64 w, old, all;", ".reg .f32 v;", ".reg .b32 low, terms;", ".reg .pred last;",
+        f"mul.f32 v, $1, {_power(FRACTION)};", "cvt.rni.s64.f32 w, v;", f"add.s64 w, w, {1 << COUNT};",
+        "atom.relaxed.gpu.global.add.u64 old, [$0], w;", "add.s64 w, w, old;", "mov.b64 {low, terms}, w;",
+        "add.u32 terms, terms, 32768;", "shr.u32 terms, terms, 16;", "setp.eq.u32 last, terms, $2;",
+        "sub.u32 terms, $3, $2;", "cvt.u64.u32 all, terms;", f"shl.b64 all, all, {COUNT};", "add.s64 w, w, all;",
+        *(f"@last st.relaxed.sys.global.b64 [${4 + rank}], w;" for rank in range(op.number)),
+    ]  # fmt: skip
+    return _block(lines), ",".join(["l", "f", "r", "r"] + ["l"] * op.number)
+
+
+def _wait_ranks(op: ArchOp) -> Asm:
+    """Reads until both words of each rank have the tag. Who has given up before asks once. The result says which rank's
+    are missing: the last one's."""
+    ranks = op.number
+    addresses = [f"${3 + rank}" for rank in range(ranks)]
+    tag, gone = "tag", f"${4 + ranks}"
+    words = [f"w{i}" for i in range(2 * ranks)]
+    loads = [f"ld.relaxed.sys.global.v2.b64 {{w{2 * r}, w{2 * r + 1}}}, [{at}];" for r, at in enumerate(addresses)]
+    parts = [
+        line for i in range(2 * ranks)
+        for line in (f"mov.b64 {{low, t{i}}}, w{i};", f"add.u32 t{i}, t{i}, 32768;", f"shr.u32 t{i}, t{i}, 16;")
+    ]  # fmt: skip
+    tests = [
+        f"setp.ne.b32 late, t0, {tag};",
+        *(f"setp.ne.or.b32 late, t{i}, {tag}, late;" for i in range(1, 2 * ranks)),
+    ]
+    done = [f"cvt.u64.u32 tags, {tag};", f"shl.b64 tags, tags, {COUNT};", "mov.u32 who, 0;"]
+    for rank in range(ranks):
+        done += [
+            f"setp.ne.b32 none, t{2 * rank}, {tag};", f"setp.ne.or.b32 none, t{2 * rank + 1}, {tag}, none;",
+            f"@none mov.u32 who, {rank + 1};",
+        ]  # fmt: skip
+    done.append("redux.sync.max.u32 $2, who, 0xffffffff;")
+    for i in range(2):
+        done += [f"sub.s64 w{i}, w{i}, tags;"]
+        for rank in range(1, ranks):
+            done += [f"sub.s64 w{2 * rank + i}, w{2 * rank + i}, tags;", f"add.s64 w{i}, w{i}, w{2 * rank + i};"]
+        done += [f"cvt.rn.f32.s64 v, w{i};", f"mul.f32 ${i}, v, {_power(-FRACTION)};"]
+    lines = [
+        ".reg .pred late, again, gone, none;", f".reg .b64 {', '.join(words)}, tags;", ".reg .f32 v;",
+        f".reg .b32 {', '.join(_names('t', 2 * ranks))}, left, low, who, {tag};",
+        f"and.b32 {tag}, ${3 + ranks}, 65535;", f"setp.ne.b32 gone, {gone}, 0;",
+        f"selp.b32 left, 1, {LIMIT_RANKS}, gone;", "again_${:uid}:", *loads, *parts, *tests,
+        "vote.sync.any.pred late, late, 0xffffffff;", "sub.u32 left, left, 1;",
+        "setp.ne.and.b32 again, left, 0, late;", "@again bra again_${:uid};", *done,
+    ]  # fmt: skip
+    return _block(lines), ",".join(["=f", "=f", "=r"] + ["l"] * ranks + ["r", "r"])
+
+
 def _block(lines: list[str]) -> str:
     return "{\n" + "\n".join(lines) + "\n}"
 
@@ -134,5 +192,18 @@ ROWS: dict[str, PtxForm] = {
         "Reads `n` sums side by side until all have a number of terms. The last result is 1 if that has taken too many "
         "attempts.",
         "address, number of terms -> f32 for each word, 0 or 1", since=90, numbers=(1, 2),
+    ),
+    "word.add_to_ranks": PtxForm(
+        _add_to_ranks,
+        "As `word.add`; with the last of the terms the sum is stored to a word of each of `n` ranks, with a tag of 16 "
+        "bits in the place of the number of terms.",
+        "address, f32, number of terms, tag, and an address for each rank", since=90, numbers=RANKS,
+    ),
+    "word.wait_ranks": PtxForm(
+        _wait_ranks,
+        "Reads two such words side by side of each of `n` ranks until all have a tag, and adds up those of the ranks. "
+        "The last result is 0, or 1 + a rank whose word has not come in too many attempts; with a last operand that is "
+        "not 0 one attempt is enough.",
+        "an address for each rank, tag, i32 -> f32, f32, i32", since=90, numbers=RANKS,
     ),
 }  # fmt: skip

@@ -116,6 +116,8 @@ _SM90: dict[str, InstructionRule] = {
     "word.wait_sum": InstructionRule(words.wait_sum, aligned=True),
     "word.wait_across": InstructionRule(partial(words.wait, across=True), aligned=True),
     "word.wait_sum_across": InstructionRule(partial(words.wait_sum, across=True), aligned=True),
+    "word.add_to_ranks": InstructionRule(words.add_to_ranks),
+    "word.wait_ranks": InstructionRule(words.wait_ranks, aligned=True),
     "flag.add": InstructionRule(flags.add),
     "flag.wait": InstructionRule(flags.wait),
 }  # fmt: skip

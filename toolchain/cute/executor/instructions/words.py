@@ -6,6 +6,7 @@ was used as words is so until the launch ends. Before, somebody must have writte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..state.memory import GLOBAL_BASE, NO_BLOCK, Region
 from ..state.shadow import Bytes
 
 WORD = 8  # bytes
+TAGS = (1 << 64 - COUNT) - 1  # those of a sum that goes to ranks
 HALF = 1 << COUNT - 1  # more than any sum, so that a negative one takes no term away
 
 
@@ -40,10 +42,29 @@ def store(call: Call, warp: Warp) -> None:
 def add(call: Call, warp: Warp) -> None:
     """Address, value."""
     terms = np.rint(call.arg(warp, 1).astype(np.float64) * 2.0**FRACTION).astype(np.int64) + (1 << COUNT)
+    _add(call, warp, terms)
+
+
+def add_to_ranks(call: Call, warp: Warp) -> None:
+    """Address, value, number of terms, tag, an address of each rank: to these with the last term."""
+    terms = np.rint(call.arg(warp, 1).astype(np.float64) * 2.0**FRACTION).astype(np.int64) + (1 << COUNT)
+    made = _add(call, warp, terms)
+    counted = _counts(made)
+    tagged = made - (counted.astype(np.int64) << COUNT) + (call.arg(warp, 3).astype(np.int64) << COUNT)
+    data, last = tagged[:, None].view(np.uint8), (counted == call.arg(warp, 2)) & warp.active
+    for rank in range(call.number):
+        for region, lanes, where in _words(warp, GMEM, call.arg(warp, 4 + rank), 1, "writes", last, ranks=True):
+            region.data[where] = data[lanes]
+
+
+def _add(call: Call, warp: Warp, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each active thread has made of its word, one after the other."""
+    made = np.zeros(WARP, np.int64)
     for region, lanes, where in _words(warp, GMEM, call.arg(warp, 0), 1, "adds to"):
         for lane, bytes_ in zip(lanes, where, strict=True):
-            there = region.data[bytes_].view(np.int64)
-            region.data[bytes_] = (there + terms[lane]).view(np.uint8)
+            made[lane] = region.data[bytes_].view(np.int64)[0] + terms[lane]
+            region.data[bytes_] = made[lane : lane + 1].view(np.uint8)
+    return made
 
 
 def wait(call: Call, warp: Warp, *, across: bool = False) -> Wait:
@@ -61,18 +82,45 @@ def wait(call: Call, warp: Warp, *, across: bool = False) -> Wait:
 def wait_sum(call: Call, warp: Warp, *, across: bool = False) -> Wait:
     """Address, number of terms: waits for all sums to have them."""
 
-    def counts(words: NDArray[np.int64]) -> Array:
-        return ((words + HALF) >> COUNT).astype(np.int32)
+    def values(words: NDArray[np.int64]) -> Array:
+        return _value(_sums(words))
+
+    return _wait(call, warp, _counts, values, "the number of terms", across)
+
+
+def wait_ranks(call: Call, warp: Warp) -> Wait:
+    """An address of each rank, tag, and whether to ask once: waits for a pair of words of each, and gives up never."""
+    ranks = call.number
+    places = [
+        (region, lanes, where, 2 * rank)
+        for rank in range(ranks)
+        for region, lanes, where in _words(warp, GMEM, call.arg(warp, rank), 2, "waits for", ranks=True)
+    ]
 
     def values(words: NDArray[np.int64]) -> Array:
-        sums = words - (counts(words).astype(np.int64) << COUNT)
-        return sums.astype(np.float32) * np.float32(2.0**-FRACTION)
+        return _value(_sums(words).reshape(WARP, ranks, 2).sum(1))
 
-    return _wait(call, warp, counts, values, "the number of terms", across)
+    def tags(words: NDArray[np.int64]) -> Array:
+        return _counts(words) & TAGS
+
+    return _wait_at(call, warp, places, call.arg(warp, ranks).astype(np.int32) & TAGS, tags, values, "the tag")
+
+
+def _counts(words: NDArray[np.int64]) -> Array:
+    """The numbers of terms."""
+    return ((words + HALF) >> COUNT).astype(np.int32)
+
+
+def _sums(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    return words - (_counts(words).astype(np.int64) << COUNT)
+
+
+def _value(sums: NDArray[np.int64]) -> Array:
+    return sums.astype(np.float32) * np.float32(2.0**-FRACTION)
 
 
 def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: bool) -> Wait:
-    count, address, wanted = call.number, call.arg(warp, 0).copy(), call.arg(warp, 1).copy()
+    count, address = call.number, call.arg(warp, 0).copy()
     space = SMEM if address[warp.first_active()] < GLOBAL_BASE else GMEM
     each = 2 if across else count  # words side by side
     places = [
@@ -80,12 +128,21 @@ def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: boo
         for first in range(0, count, each)
         for region, lanes, where in _words(warp, space, address + first // 2 * APART, each, "waits for")
     ]
+    return _wait_at(call, warp, places, call.arg(warp, 1).copy(), tags, values, said)
+
+
+def _wait_at(
+    call: Call, warp: Warp, places: Sequence[tuple[Region, Any, Bytes, int]], wanted: Array, tags: Any, values: Any,
+    said: str,
+) -> Wait:  # fmt: skip
+    """`places`: of some threads words that lie side by side, and the number of the first."""
+    count = places[-1][3] + places[-1][2].shape[1] // WORD
     active = warp.active.copy()
 
     def words() -> NDArray[np.int64]:
         made = np.zeros((WARP, count), np.int64)
         for region, lanes, where, first in places:
-            made[lanes, first : first + each] = region.data[where].view(np.int64)
+            made[lanes, first : first + where.shape[1] // WORD] = region.data[where].view(np.int64)
         return made
 
     def missing() -> NDArray[np.bool_]:
@@ -93,7 +150,9 @@ def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: boo
 
     def what() -> str:
         lane, number = np.argwhere(missing())[0]
-        region, lanes, where, first = next(part for part in places if lane in part[1] and 0 <= number - part[3] < each)
+        region, lanes, where, first = next(
+            part for part in places if lane in part[1] and 0 <= number - part[3] < part[2].shape[1] // WORD
+        )
         byte = int(where[list(lanes).index(lane), (number - first) * WORD])
         return f"{said} {wanted[lane]} of the word at {region.place(byte)}, which has {tags(words())[lane, number]}"
 
@@ -104,10 +163,16 @@ def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: boo
     return Wait(what, lambda: not missing().any(), resume)
 
 
-def _words(warp: Warp, space: int, address: Array, count: int, verb: str) -> list[tuple[Region, Any, Bytes]]:
-    """The bytes of the active threads' words. Raises a finding if they were accessed as something else."""
-    found = list(parts(warp, space, address, WORD * count, verb, align=WORD * min(count, 2)))
+def _words(
+    warp: Warp, space: int, address: Array, count: int, verb: str, mask: Any = None, *, ranks: bool = False
+) -> list[tuple[Region, Any, Bytes]]:
+    """The bytes of the active threads' words. `ranks`: the access is at the scope of all GPUs. Raises a finding if they
+    were accessed as something else."""
+    found = list(parts(warp, space, address, WORD * count, verb, mask, align=WORD * min(count, 2)))
     for region, lanes, where in found:
+        if region.shared and not ranks:
+            said = f"{verb} {region.place(int(where[0, 0]))} as a word of one GPU: other ranks reach it"
+            warp.fail(Race, said, tensor=region.name, address=int(where[0, 0]))
         _check(warp, region, lanes, where, verb)
         region.words[where] = True
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -19,24 +19,40 @@ LIMIT = 20_000_000  # steps of a block
 def run_cluster(blocks: Sequence[Block]) -> int:
     """Runs the blocks of a cluster to their ends. Returns the steps of all warps. Raises a finding."""
     steps, left = 0, [warp for block in blocks for warp in block.warps]
-    with np.errstate(all="ignore"):  # threads that are not active compute with what they have
-        while left:
-            ready = [warp for warp in left if warp.wait is None or warp.wait.ready()]
-            if not ready:
-                _stuck(blocks, left)
-            for warp in ready:
-                try:
-                    steps += _run(warp)
-                except Uninitialised as found:
-                    _explain(warp.block, [other for other in left if other is not warp], found)
-                    raise
-                if steps > LIMIT:
-                    name = blocks[0].kernel
-                    raise UsageError(f"{name}: no end after {steps} steps of one block", hint="a smaller shape")
-            left = [warp for warp in left if not warp.done]
+    while left:
+        left, done = run_turn(blocks, left, steps)
+        steps += done
+    end(blocks)
+    return steps
+
+
+def end(blocks: Sequence[Block]) -> None:
+    """Raises a finding if blocks whose warps have ended should not have."""
     for block in blocks:
         cluster.at_end(block)
-    return steps
+
+
+def run_turn(
+    blocks: Sequence[Block], left: list[Warp], before: int, last: Container[Block] = ()
+) -> tuple[list[Warp], int]:  # fmt: skip
+    """Runs each warp that can go on until it must wait. `left`: those that have not ended. `before`: steps of earlier
+    turns. `last`: the warps of these blocks go on only when no other can. Returns those left, and the steps. Raises a
+    finding."""
+    steps = 0
+    ready = [warp for warp in left if warp.wait is None or warp.wait.ready()]
+    if not ready:
+        _stuck(blocks, left)
+    with np.errstate(all="ignore"):  # threads that are not active compute with what they have
+        for warp in [warp for warp in ready if warp.block not in last] or ready:
+            try:
+                steps += _run(warp)
+            except Uninitialised as found:
+                _explain(warp.block, [other for other in left if other is not warp], found)
+                raise
+            if before + steps > LIMIT:
+                name = blocks[0].kernel
+                raise UsageError(f"{name}: no end after {before + steps} steps of one block", hint="a smaller shape")
+    return [warp for warp in left if not warp.done], steps
 
 
 def _run(warp: Warp) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from toolchain.cute.nvgpu.words import LIMIT
+from toolchain.cute.nvgpu.words import LIMIT, LIMIT_RANKS
 
 from .written import written
 
@@ -60,3 +60,23 @@ def test_a_sum_counts_its_terms_above_a_sum_that_may_be_negative() -> None:
 def test_only_some_numbers_of_words_lie_side_by_side(name: str, n: int) -> None:
     with pytest.raises(VerifyException, match="needs its number"):
         written(name, "lr", "f" * n + "r", n=n)
+
+
+def test_who_adds_the_last_term_tells_all_ranks() -> None:
+    text, constraints = written("word.add_to_ranks", "lfrrll", n=2)
+    lines = text.splitlines()
+    assert "atom.relaxed.gpu.global.add.u64 old, [$0], w;" in lines and "setp.eq.u32 last, terms, $2;" in lines
+    stores = [line for line in lines if ".sys." in line]
+    assert stores == [f"@last st.relaxed.sys.global.b64 [${at}], w;" for at in (4, 5)]
+    assert constraints == "l,f,r,r,l,l"
+
+
+def test_a_wait_for_ranks_adds_up_integers_and_says_who_is_late() -> None:
+    text, constraints = written("word.wait_ranks", "lllrr", "ffr", n=3)
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("ld.")] == [
+        f"ld.relaxed.sys.global.v2.b64 {{w{2 * rank}, w{2 * rank + 1}}}, [${3 + rank}];" for rank in range(3)
+    ]
+    assert sum(line.startswith("add.s64") for line in lines) == 4 and "redux.sync.max.u32 $2, who, 0xffffffff;" in lines
+    assert f"selp.b32 left, 1, {LIMIT_RANKS}, gone;" in lines and "setp.ne.b32 gone, $7, 0;" in lines
+    assert constraints == "=f,=f,=r,l,l,l,r,r"
