@@ -12,7 +12,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import PRESETS
 from gpt.parameters import weights
 from gpt.parameters.fold import fold
 
@@ -28,11 +28,11 @@ def main() -> None:
     config = PRESETS[parser.parse_args().model]
     with tempfile.TemporaryDirectory() as folder:
         weights.save(Path(folder), config, weights.random_weights(config, seed=0).astype("bf16"))
-        for row in measure(config, Path(folder), ROUNDS):
+        for row in measure(Path(folder), ROUNDS):
             print(row)
 
 
-def measure(config: GPTConfig, folder: Path, rounds: int) -> list[Measurement]:
+def measure(folder: Path, rounds: int) -> list[Measurement]:
     """The steps in the order in which a model takes them, and their sum."""
     names = ("read and check", "fold norms", "convert to bf16")
     found: dict[str, list[float]] = {name: [] for name in names}
@@ -40,7 +40,7 @@ def measure(config: GPTConfig, folder: Path, rounds: int) -> list[Measurement]:
         marks = [time.perf_counter()]
         _, stored, _ = weights.load(folder)
         marks.append(time.perf_counter())
-        folded = fold(config, stored)
+        folded = fold(stored)
         marks.append(time.perf_counter())
         folded.astype("bf16")
         marks.append(time.perf_counter())

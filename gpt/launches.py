@@ -30,7 +30,7 @@ from .config import GPTConfig
 from .generate import generate_batch
 from .model import GPT
 from .parallel import AnyGPT, ParallelGPT
-from .parameters.one_by_one import zeros
+from .parameters.one_by_one import Zeros
 from .parameters.weights import Weights, shapes
 from .sampling import Sampling
 
@@ -47,6 +47,10 @@ class DryExecutor(CpuExecutor):
         self.name, self.target, self.sms = f"a dry run for {target or 'the CPU'}", target, sms
         self.launched: dict[tuple[str, str], EntrySpec] = {}
 
+    @property
+    def runs_ptx(self) -> bool:
+        return self.target is not None
+
     def allocate(self, nbytes: int) -> Allocation:
         # Not numpy's: it takes small pieces from memory that was used before, and clears them.
         backing = [mmap.mmap(-1, nbytes + mmap.PAGESIZE)]
@@ -60,6 +64,9 @@ class DryExecutor(CpuExecutor):
 
     def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
         del target, array
+
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
+        del target, source
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
         del target, pattern
@@ -93,7 +100,7 @@ def on_ranks(ranks: int) -> Callable[[GPTConfig, Weights, Launcher, str], Parall
             Launcher(launcher.bundle, launcher.source, each, borrows_from=launcher.borrows_from)
             for each in peers.executors
         ]
-        return ParallelGPT(config, zeros(shapes(config), dtype), launchers, peers, dtype)
+        return ParallelGPT(config, Zeros(shapes(config), dtype), launchers, peers, dtype)
 
     return model
 

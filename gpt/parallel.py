@@ -33,16 +33,14 @@ from toolchain.runtime.peers import LOADING_S, Peers
 from .config import GPTConfig
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
 from .model import GPT, KVCache, Tokens
-from .parameters.fold import fold
-from .parameters.one_by_one import OneByOne
+from .parameters.one_by_one import OneByOne, Zeros
 from .parameters.quantize import is_quantized
-from .parameters.spread import can_spread
-from .parameters.weights import Weights, check
+from .parameters.spread import can_spread, may_spread
+from .parameters.weights import check
 from .room import Room
 
 BESIDE_ROWS = 4096  # of a forward pass that is two halves
 SPREAD_ROWS = 2048  # from which on rows are shared out: GPT-2 XL takes 8.4 ms for 9.5 there, 5.7 for 5.5 at 1024
-ROWS_FOR_ALL = 128  # of each rank, for which any model that can share out its rows does
 SLOW_S = 0.5  # a step that takes longer may have given up waiting for a rank
 
 
@@ -67,16 +65,14 @@ class ParallelGPT:
         peers.agree("the bundle", lambda: launchers[0].bundle.digest)
         peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
         self._launcher = launchers[0]
-        self._folded = not isinstance(weights, OneByOne)  # of those the host never has a whole layer
-        self._folded = self.spreads(ROWS_FOR_ALL * peers.ranks)
-        if self._folded:
-            weights = fold(config, Weights(weights))
+        self._folded = peers.apart and may_spread(launchers[0], config, dtype)
+        folded = self._folded and not isinstance(weights, Zeros)  # nobody reads those
         self._room = Room(peers, peers.channel, config, dtype, self.spreads)
         self._halves: Sequence[tuple[Room, Sequence[GPT]]] = ()
         self._running: ParallelForward | None = None
         shares = [self._room.share(index) for index in range(len(parts))]
         self.ranks: tuple[GPT, ...] = tuple(
-            GPT(part, share.weights(config, weights, dtype), launcher, dtype, share=share)
+            GPT(part, share.weights(config, weights, dtype, folded=folded), launcher, dtype, share=share)
             for part, share, launcher in zip(parts, shares, launchers, strict=True)
         )
 
@@ -92,9 +88,7 @@ class ParallelGPT:
 
     def spreads(self, rows: int) -> bool:
         """True if the ranks share out the residual stream of a pass over so many rows (see parameters/spread.py)."""
-        if not self._folded or not self.peers.apart:
-            return False
-        return can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
+        return self._folded and can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
 
     @contextmanager
     def spreading(self, *, on: bool) -> Generator[None]:

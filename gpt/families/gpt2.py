@@ -28,7 +28,7 @@ def device_weights(
     config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
 ) -> Mapping[str, NDArray[Any]]:
     """The weights as they lie on the device, in the storage of `dtype`; the vocabulary is padded with zeros."""
-    stored = dict((fold(config, weights) if folded else weights).astype(dtype).items())
+    stored = dict((fold(weights) if folded else weights).astype(dtype).items())
     stored["wte.weight"] = np.pad(stored["wte.weight"], ((0, vocabulary - config.vocab_size), (0, 0)))  # (padded V, C)
     return stored
 

@@ -8,7 +8,8 @@ to the result of the product.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from .threads import in_threads
 from .weights import Weights
 
 Array = NDArray[Any]
-NORMED = (("ln_1", "attn.c_attn"), ("ln_2", "mlp.c_fc"))  # each norm, and the product that reads its result
+READS = {"attn.c_attn": "ln_1", "mlp.c_fc": "ln_2"}  # each product that reads a norm's result, and the norm
 ADDED = ("attn.c_proj", "mlp.c_proj")  # the products that are added to the residual stream
+_LAYER = re.compile(r"h\.\d+\.")
 
 GAINS = {  # of a llama: each norm, and the products that read its result
     "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -28,15 +30,37 @@ GAINS = {  # of a llama: each norm, and the products that read its result
 }
 
 
-def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
+def fold(weights: Mapping[str, Array]) -> Weights:
     """Weights in f32 that compute the same function. The norms within the layers have gains of 1 and shifts of 0. The
     weights (in, out) of c_attn and c_fc add up to 0 over their inputs, so a row's mean does not change the product. The
     weights and biases of both c_proj add up to 0 over their outputs, so what they add has a mean of 0. The embeddings
     and the last norm stay as they are; embedding_centred takes the mean off the embedding's result."""
-    found = dict(weights)
-    for layer in in_threads(lambda layer: _fold_layer(f"h.{layer}.", config.n_embd, weights), range(config.n_layer)):
-        found |= layer
-    return Weights(found)
+    made = in_threads(lambda name: fold_one(name, weights.__getitem__), weights)
+    return Weights(dict(zip(weights, made, strict=True)))
+
+
+def fold_one(name: str, take: Callable[[str], Array]) -> Array:
+    """One of the tensors that `fold` makes, in the same bits. `take`: reads a tensor that is not folded, or those
+    columns of c_attn and c_fc, and those rows of both c_proj, that are wanted. It is called for the tensor itself, and
+    then for its norm's gain or shift, and for a product's bias also for its weight, last. Only sums are in f64: with
+    everything in f64, GPT-2 XL takes twice as long."""
+    found = _LAYER.match(name)
+    if found is None:
+        return take(name)
+    layer, (of, _, part) = found[0], name[found.end() :].rpartition(".")  # such as mlp.c_fc and bias
+    if of in READS.values():
+        return np.full(take(name).shape, part == "weight", np.float32)
+    if of in ADDED:
+        tensor = _f32(take(name))  # (K, C), (C,)
+        return tensor - _mean(tensor, axis=-1)
+    if part == "bias":
+        bias, shift, weight = (_f32(take(each)) for each in (name, f"{layer}{READS[of]}.bias", f"{layer}{of}.weight"))
+        return bias + _times(shift, weight)
+    weight, gain = _f32(take(name)), _f32(take(f"{layer}{READS[of]}.weight"))
+    with np.errstate(over="ignore", invalid="ignore"):  # stored_as names what is beyond f32
+        scaled = gain[:, None] * weight  # (C, N)
+        scaled -= _mean(scaled, axis=0)
+    return scaled
 
 
 def fold_gains(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
@@ -53,21 +77,9 @@ def fold_gains(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
     return Weights(found)
 
 
-def _fold_layer(prefix: str, width: int, weights: Mapping[str, Array]) -> dict[str, Array]:
-    """The weights of one layer, folded. Only sums are in f64: with everything in f64, GPT-2 XL takes twice as long."""
-    found = {name: np.asarray(tensor, np.float32) for name, tensor in weights.items() if name.startswith(prefix)}
-    for norm, product in NORMED:
-        gain, shift = (f"{prefix}{norm}.{part}" for part in ("weight", "bias"))
-        weight, bias = (f"{prefix}{product}.{part}" for part in ("weight", "bias"))
-        found[bias] = found[bias] + _times(found[shift], found[weight])
-        scaled = found[gain][:, None] * found[weight]  # (C, N)
-        scaled -= _mean(scaled, axis=0)
-        found[weight] = scaled
-        found[gain], found[shift] = np.ones(width, np.float32), np.zeros(width, np.float32)
-    for product in ADDED:
-        for name in (f"{prefix}{product}.weight", f"{prefix}{product}.bias"):  # (K, C), (C,)
-            found[name] = found[name] - _mean(found[name], axis=-1)
-    return found
+def _f32(tensor: Array) -> Array:
+    """In the order of its rows, so that sums are made in the same order wherever it comes from."""
+    return np.ascontiguousarray(tensor, np.float32)
 
 
 def _mean(tensor: Array, axis: int) -> Array:

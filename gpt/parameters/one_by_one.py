@@ -99,7 +99,9 @@ def _of_gguf(path: Path, dtype: str) -> tuple[GPTConfig, OneByOne, Path]:
     return config, OneByOne({name: partial(read, name) for name in names}), path
 
 
-def zeros(shapes: Mapping[str, tuple[int, ...]], dtype: str) -> OneByOne:
+class Zeros(OneByOne):
     """Weights that are all zero, and take no memory."""
-    zero = np.zeros((), storage(dtype))
-    return OneByOne({name: lambda shape=shape: np.broadcast_to(zero, shape) for name, shape in shapes.items()})
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> None:
+        zero = np.zeros((), storage(dtype))
+        super().__init__({name: lambda shape=shape: np.broadcast_to(zero, shape) for name, shape in shapes.items()})

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from toolchain.runtime import DeviceBuffer
 
 from ..config import HIDDEN_STEP, Family, GPTConfig, shared, vocabulary_part
+from .fold import fold_one
 from .spread import Spread
 from .weights import stored_as
 
@@ -54,10 +55,13 @@ class Share:
         first = self.rank * self.vocabulary
         return range(first, min(first + self.vocabulary, self.vocab_size))
 
-    def weights(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], dtype: str) -> Mapping[str, NDArray[Any]]:
+    def weights(
+        self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool = False
+    ) -> Mapping[str, NDArray[Any]]:  # fmt: skip
         """The tensors of this rank in the storage of `dtype`, each a view of the whole one where that is stored so.
-        Taking one raises UsageError if it is out of the dtype's range."""
-        return _Part(self, config, weights, dtype)
+        `folded`: in the bits of those of a GPT-2 that was folded as a whole (see fold.py). Taking one raises UsageError
+        if it is out of the dtype's range."""
+        return _Part(self, config, weights, dtype, folded=folded)
 
 
 # Of which tensors a rank has a part, by the ends of their names: along which dimension, and what lies there. Linear
@@ -78,12 +82,14 @@ _THREE = ".attn.c_attn."  # queries, keys and values beside one another
 
 
 class _Part(Mapping[str, NDArray[Any]]):
-    """Takes each whole tensor when it is asked for, so that no more than one of them need be there."""
+    """Takes each whole tensor when it is asked for, so that no more than one of them need be there, and folds the part
+    of it: a column of what is folded is made of the same column, and a row of the same row."""
 
     def __init__(
-        self, share: Share, config: GPTConfig, whole: Mapping[str, NDArray[Any]], dtype: str
+        self, share: Share, config: GPTConfig, whole: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool
     ) -> None:  # fmt: skip
-        self._config, self._whole, self._dtype = config, whole, dtype
+        self._config, self._whole, self._dtype, self._folded = config, whole, dtype, folded
+        self._last: tuple[str, NDArray[Any]] | None = None  # a bias that is folded takes the weight, which comes next
         heads, size = shared(config.kv_heads, share.rank, share.ranks), config.head_size
         keys = range(heads.start * size, heads.stop * size)
         self._own = {
@@ -102,9 +108,15 @@ class _Part(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         if self._config.biases and name == NOTHING:
             return stored_as(name, np.zeros(self._config.n_embd, np.float32), self._dtype)
-        return stored_as(name, self._part(name, self._whole[name]), self._dtype)
+        return stored_as(name, fold_one(name, self._part) if self._folded else self._part(name), self._dtype)
 
-    def _part(self, name: str, whole: NDArray[Any]) -> NDArray[Any]:
+    def _part(self, name: str) -> NDArray[Any]:
+        if self._last is None or self._last[0] != name:
+            self._last = None  # before the next one is there
+            self._last = name, self._cut(name, self._whole[name])
+        return self._last[1]
+
+    def _cut(self, name: str, whole: NDArray[Any]) -> NDArray[Any]:
         found = next((cut for end, cut in _SHARED[self._config.family].items() if name.endswith(end)), None)
         if found is None:
             return whole

@@ -65,13 +65,23 @@ def parts(config: GPTConfig, rows: int) -> int:
     return cdiv(config.n_embd, PARTS[rows >= MANY_ROWS])
 
 
-def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
-    """Whether the launcher has what a pass of so many rows takes. `config`: of the whole model."""
-    if config.family != "gpt2" or rows % ranks or not launcher.executor.runs_ptx:
+def may_spread(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
+    """Whether the launcher has what passes of some numbers of rows take, so that the model is folded. A bundle that was
+    made for one pass has no more than that takes."""
+    if config.family != "gpt2" or not launcher.executor.runs_ptx:
         return False
-    width = config.n_embd
+    return all(launcher.has_some(op, dtype) for op in OPS)
+
+
+def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
+    """Whether the launcher has what a pass of so many rows takes on every rank. `config`: of the whole model."""
+    if rows % ranks or not may_spread(launcher, config, dtype):
+        return False
+    to, of, of_gelu = OPS
     sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "Z": parts(config, rows), "TWO": 2}
     sizes["B"] = launcher.executor.sms  # of a channel
-    of = {"K": width, "N": 3 * width // ranks // 8 * 8}
-    to = {"K": width // ranks // 8 * 8, "N": width}
-    return all(launcher.has(op, dtype, {**sizes, **(to if op == OPS[0] else of)}) for op in OPS)
+    wanted: set[tuple[str, int, int]] = set()  # ops with K and N; ranks have different parts where heads do not divide
+    for part in (config.part(rank, ranks) for rank in range(ranks)):
+        width, heads, hidden = config.n_embd, part.n_head * part.head_size, part.ffn
+        wanted |= {(of, width, 3 * heads), (to, heads, width), (of_gelu, width, hidden), (to, hidden, width)}
+    return all(launcher.has(op, dtype, {**sizes, "K": k, "N": n}) for op, k, n in wanted)

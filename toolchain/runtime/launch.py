@@ -78,6 +78,12 @@ class Launcher:
             return False
         return True
 
+    def has_some(self, op: str, dtype: str) -> bool:
+        """Whether there is an entry for arrays of any sizes."""
+        sources = self._best_of or (self.source_of(op, dtype),)
+        found = [entry for source in sources for entry in self.bundle.entries_of(source, op, dtype)]
+        return any(entry.spec.runs_on(self.target) for entry in found)
+
     @property
     def policy(self) -> Policy:
         """That of the target for this source; for any, if the bundle lacks one of those that a virtual one is of."""

@@ -9,8 +9,8 @@ from gpt.parameters import weights
 
 
 def test_each_step_is_timed_and_so_is_their_sum() -> None:
-    config, _, folder = weights.load(weights.SHIPPED)
-    *steps, together = load.measure(config, folder, 2)
+    _, _, folder = weights.load(weights.SHIPPED)
+    *steps, together = load.measure(folder, 2)
     assert [step.name for step in steps] == ["read and check", "fold norms", "convert to bf16"]
     assert {row.samples for row in (*steps, together)} == {2} and all(step.median > 0 for step in steps)
     assert together.median >= max(step.median for step in steps)

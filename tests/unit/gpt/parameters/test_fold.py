@@ -14,11 +14,11 @@ from gpt.reference import forward as reference
 def test_folded_weights_are_the_same_function(config: GPTConfig, weights: Weights) -> None:
     tokens = np.random.default_rng(3).integers(0, config.vocab_size, (2, 17))
     wanted = reference.float64(config, weights, tokens)
-    assert np.abs(reference.float64(config, fold(config, weights), tokens) - wanted).max() < 2e-6 * np.abs(wanted).max()
+    assert np.abs(reference.float64(config, fold(weights), tokens) - wanted).max() < 2e-6 * np.abs(wanted).max()
 
 
 def test_nothing_that_is_added_has_a_mean_and_no_norm_in_a_layer_a_gain(config: GPTConfig, weights: Weights) -> None:
-    folded = fold(config, weights)
+    folded = fold(weights)
     for layer in range(config.n_layer):
         for norm, product in (("ln_1", "attn.c_attn"), ("ln_2", "mlp.c_fc")):
             assert (folded[f"h.{layer}.{norm}.weight"] == 1).all()
@@ -32,27 +32,27 @@ def test_nothing_that_is_added_has_a_mean_and_no_norm_in_a_layer_a_gain(config: 
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_weights_of_16_bits_are_folded_in_f32(config: GPTConfig, weights: Weights, dtype: str) -> None:
+def test_weights_of_16_bits_are_folded_in_f32(weights: Weights, dtype: str) -> None:
     stored = weights.astype(dtype)
-    folded = fold(config, stored)
+    folded = fold(stored)
     assert {tensor.dtype for name, tensor in folded.items() if name.startswith("h.")} == {np.dtype(np.float32)}
-    again = fold(config, Weights({name: np.asarray(tensor, np.float32) for name, tensor in stored.items()}))
+    again = fold(Weights({name: np.asarray(tensor, np.float32) for name, tensor in stored.items()}))
     assert all(np.array_equal(folded[name], again[name]) for name in folded if name.startswith("h."))
 
 
-def test_threads_change_nothing(config: GPTConfig, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_nothing(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {name: tensor.copy() for name, tensor in weights.items()}
     monkeypatch.setenv("TILESTACK_JOBS", "1")
-    one = fold(config, weights)
+    one = fold(weights)
     monkeypatch.setenv("TILESTACK_JOBS", "7")
-    several = fold(config, weights)
+    several = fold(weights)
     assert list(one) == list(several) == list(weights)
     assert all(np.array_equal(one[name], several[name]) for name in one)
     assert all(np.array_equal(before[name], weights[name]) for name in before), "the given weights were changed"
 
 
-def test_a_shift_is_multiplied_exactly_so_that_every_cpu_gives_the_same(config: GPTConfig, weights: Weights) -> None:
-    folded = fold(config, weights)
+def test_a_shift_is_multiplied_exactly_so_that_every_cpu_gives_the_same(weights: Weights) -> None:
+    folded = fold(weights)
     shift, product, bias = (weights[f"h.0.{name}"] for name in ("ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias"))
     for column in range(0, product.shape[1], 5):
         added = math.fsum(float(s) * float(w) for s, w in zip(shift, product[:, column], strict=True))

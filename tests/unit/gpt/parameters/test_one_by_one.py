@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +19,9 @@ from gpt.files.stored import CONFIG, INDEX, WHOLE
 from gpt.launches import DryExecutor, DryPeers
 from gpt.parallel import ParallelGPT
 from gpt.parameters import one_by_one, weights
+from gpt.parameters.fold import fold
+from gpt.parameters.one_by_one import OneByOne
+from gpt.parameters.share import Share
 from gpt.parameters.spelling import LINEAR
 from gpt.parameters.weights import random_weights, save, shapes
 from toolchain.bundles.bundle import Bundle
@@ -137,6 +143,57 @@ def test_a_folder_without_a_config(folder: Path) -> None:
         one_by_one.load(folder)
 
 
+def folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the bundle had products for rows that are shared out."""
+
+    def yes(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
+        return launcher.source == "mlir" and config.family == "gpt2" and bool(dtype)
+
+    monkeypatch.setattr("gpt.parallel.may_spread", yes)
+
+
+def allocations(peers: DryPeers) -> list[set[Any]]:
+    return [set(vars(executor)["_allocations"]) for executor in peers.executors]
+
+
+@pytest.mark.parametrize("change", [dict, turned])
+@pytest.mark.parametrize(("stored", "ranks"), [("f32", 3), ("bf16", 2), ("f16", 2)])
+def test_folded_one_by_one_they_have_the_bits_of_all_folded_together(
+    change: Callable[[Tensors], Tensors], stored: str, ranks: int, tmp_path: Path
+) -> None:
+    """Heads that do not divide, and more columns than numpy takes at once."""
+    config = GPTConfig(n_layer=1, n_head=10, n_embd=640, n_ctx=16, vocab_size=300)
+    save(tmp_path, config, random_weights(config, 3).astype(stored))
+    save_file(change(load_file(tmp_path / WHOLE)), tmp_path / WHOLE)
+    _, whole, _ = weights.load(tmp_path)
+    _, found, _ = one_by_one.load(tmp_path)
+    together, nowhere = fold(whole), cast("Any", (None, None))
+    for share in (Share(rank, ranks, config.vocab_size, {}, *nowhere) for rank in range(ranks)):
+        for dtype in ("f32", "bf16"):
+            wanted = share.weights(config, together, dtype)
+            made = share.weights(config, found, dtype, folded=True)
+            assert list(made) and set(made) == set(wanted)
+            for name in made:
+                assert made[name].dtype == wanted[name].dtype and made[name].shape == wanted[name].shape
+                assert made[name].tobytes() == wanted[name].tobytes(), name
+    assert not np.array_equal(together["h.0.attn.c_attn.bias"], np.asarray(whole["h.0.attn.c_attn.bias"], np.float32))
+
+
+def test_each_weight_that_is_folded_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bias takes its weight, which comes next."""
+    _, found, _ = one_by_one.load(folder)
+    count, take = Counter[str](), OneByOne.__getitem__
+
+    def counting(self: OneByOne, name: str) -> np.ndarray:
+        count[name] += 1
+        return take(self, name)
+
+    monkeypatch.setattr(OneByOne, "__getitem__", counting)
+    nowhere: Any = (None, None)
+    assert dict(Share(0, 2, NANO.vocab_size, {}, *nowhere).weights(NANO, found, "bf16", folded=True))
+    assert {count[name] for name in found if name.endswith(".weight") and ".ln_" not in name} == {1}
+
+
 @pytest.mark.parametrize(
     "config",
     [
@@ -144,8 +201,13 @@ def test_a_folder_without_a_config(folder: Path) -> None:
         llama(8, 4, 128, 64, 300, kv_heads=2, ffn=512),
     ],
 )
-def test_a_part_is_never_whole_in_the_hosts_memory(config: GPTConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folded", [True, False])
+def test_a_part_is_never_whole_in_the_hosts_memory(
+    config: GPTConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, folded: bool
+) -> None:
     """The limit is 1.2 times what one rank has on its device; all weights, as they are stored, are four times that."""
+    if folded:
+        folds(monkeypatch)
     save(tmp_path, config, random_weights(config, 3))
     bundle = Bundle(Path(), (), {}, committed().policies)
     with DryPeers(DryExecutor(None, 4), 2) as peers:
@@ -163,7 +225,35 @@ def test_a_part_is_never_whole_in_the_hosts_memory(config: GPTConfig, tmp_path: 
             tracemalloc.stop()
 
 
+@pytest.mark.parametrize(
+    ("name", "spoilt", "says"),
+    [
+        ("h.1.ln_2.bias", None, "1 tensors are missing: h.1.ln_2.bias"),
+        ("h.1.ln_2.weight", np.ones(63, np.float32), r"h.1.ln_2.weight has shape \(63,\), wants \(64,\)"),
+        ("h.1.ln_2.weight", np.ones(64, np.int32), "h.1.ln_2.weight is int32; weights are float32, float16 or"),
+        ("h.1.ln_2.weight", np.full(64, np.inf, np.float32), "h.1.ln_2.weight holds NaN or infinity"),
+        ("h.1.mlp.c_fc.weight", np.full((64, 256), -3e38, np.float32), "h.1.mlp.c_fc.weight holds NaN or infinity"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_folded_leaves_nothing_behind(
+    name: str, spoilt: np.ndarray | None, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folds(monkeypatch)
+    good = load_file(folder / WHOLE)
+    save_file({n: x for n, x in {**good, name: spoilt}.items() if x is not None}, folder / WHOLE)
+    bundle = Bundle(Path(), (), {}, committed().policies)
+    with DryPeers(DryExecutor(None, 4), 2) as peers:
+        launchers = [Launcher(bundle, "mlir", executor) for executor in peers.executors]
+        before = allocations(peers)
+        with pytest.raises(UsageError, match=says):
+            ParallelGPT(NANO, one_by_one.stored(NANO, folder), launchers, peers, "bf16")
+        gc.collect()
+        assert allocations(peers) == before
+        save_file(good, folder / WHOLE)
+        ParallelGPT(NANO, one_by_one.stored(NANO, folder), launchers, peers, "bf16")
+
+
 def test_zeros_take_no_memory() -> None:
-    found = one_by_one.zeros(shapes(PRESETS["xl"]), "bf16")
+    found = one_by_one.Zeros(shapes(PRESETS["xl"]), "bf16")
     assert found["wte.weight"].shape == (50257, 1600)
     assert found["wte.weight"].strides == (0, 0)

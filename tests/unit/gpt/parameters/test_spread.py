@@ -9,7 +9,7 @@ import pytest
 
 from gpt.config import GPTConfig, llama
 from gpt.families.gpt2_shared import SharedGPT2
-from gpt.parameters.spread import OPS, can_spread, parts
+from gpt.parameters.spread import OPS, can_spread, may_spread, parts
 from gpt.passes.plan import ModelPlan
 from gpt.passes.recorder import Recorder
 from gpt.passes.workspace import Workspace, buffers
@@ -29,11 +29,15 @@ class Having:
     def __init__(self, multiple: int, *, ptx: bool = True) -> None:
         self.executor, self.multiple = CpuExecutor(), multiple
         self.executor.by_threads = ptx
-        self.asked: dict[str, Mapping[str, int]] = {}
+        self.asked: list[tuple[str, Mapping[str, int]]] = []
+        self.lacks = ""
+
+    def has_some(self, op: str, dtype: str) -> bool:
+        return op not in self.lacks and dtype == "bf16"
 
     def has(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
         assert dtype == "bf16"
-        self.asked[op] = dims
+        self.asked.append((op, dims))
         return dims["M"] % self.multiple == 0
 
 
@@ -46,9 +50,28 @@ def test_rows_are_shared_out_where_the_launcher_has_all_products_for_them() -> N
     assert not _can(launcher, CONFIG, 500) and not _can(launcher, CONFIG, 255) and _can(launcher, CONFIG, 512)
     assert not _can(Having(256, ptx=False), CONFIG, 512)
     assert not _can(launcher, llama(2, 4, 64, 16, 67, kv_heads=2, head_size=32, ffn=160), 512)
-    dims = launcher.asked[OPS[0]]
-    assert set(launcher.asked) == set(OPS)
-    assert (dims["R"], dims["Q"], dims["Z"], dims["N"]) == (2, 256, 2, 192)
+    assert {op for op, _ in launcher.asked} == set(OPS)
+    assert {(dims["R"], dims["Q"], dims["Z"]) for _, dims in launcher.asked if dims["M"] == 512} == {(2, 256, 2)}
+
+
+def test_what_each_rank_takes_is_asked_for() -> None:
+    """Of five heads one rank has two, the other three."""
+    launcher, config = Having(256), GPTConfig(n_layer=2, n_head=5, n_embd=320, n_ctx=256, vocab_size=67)
+    assert _can(launcher, config, 512)
+    to, of, of_gelu = OPS
+    found = {(op, dims["K"], dims["N"]) for op, dims in launcher.asked}
+    assert found == {
+        (of, 320, 384), (of, 320, 576), (to, 128, 320), (to, 192, 320), (of_gelu, 320, 640), (to, 640, 320),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("lacks", OPS)
+def test_a_bundle_that_lacks_one_of_the_products_leaves_the_model_as_it_is(lacks: str) -> None:
+    launcher = Having(256)
+    assert may_spread(cast("Launcher", launcher), CONFIG, "bf16")
+    assert not may_spread(cast("Launcher", launcher), CONFIG, "f32")
+    launcher.lacks = lacks
+    assert not may_spread(cast("Launcher", launcher), CONFIG, "bf16") and not _can(launcher, CONFIG, 512)
 
 
 class Named(dict[str, str]):

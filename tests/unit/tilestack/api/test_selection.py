@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from gpt.config import GPTConfig
-from gpt.launches import DryExecutor, continue_texts, launched
-from gpt.parameters import weights
+from gpt.launches import DryExecutor, DryPeers, continue_texts, forward_passes, launched, on_ranks
+from gpt.parallel import ParallelGPT
+from gpt.parameters import one_by_one, weights
+from gpt.parameters.spread import OPS
 from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
 from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.fastest import Pick
 from toolchain.contract.sources import load_source, packages
 from toolchain.contract.targets import select
+from toolchain.runtime import Launcher
 
 LLAMA: dict[str, Any] = {"family": "llama", "norm": "rmsnorm", "positions": "rope", "activation": "swiglu",
                          "biases": False, "kv_heads": 2, "ffn": 512}  # fmt: skip
@@ -91,6 +95,38 @@ def test_a_bundle_of_what_a_model_takes_is_enough_for_it(family: str, dtype: str
     found = entries_used("fastest", target, 132, config, tensors, dtype, [text])
     assert launched(found, config, tensors, dtype, DryExecutor(target, 132), text, source="fastest")
     assert target or not any(spec.targets for spec in found), "the interpreter takes the portable entries"
+
+
+@pytest.mark.parametrize("stored", ["f32", "bf16"])
+def test_a_checkpoint_on_one_gpu_is_folded(stored: str, tmp_path: Path) -> None:
+    config = GPTConfig(2, 4, 256, 256, 64)
+    weights.save(tmp_path, config, weights.random_weights(config, 0).astype(stored))
+    _, tensors, _ = weights.load(tmp_path, "bf16")
+    found = entries_used("fastest", "sm_90", 132, config, tensors, "bf16", [forward_passes((16, 256))])
+    assert {spec.op for spec in found} >= FOLDED
+
+
+@pytest.mark.parametrize("source", ["fastest", "cute"])
+@pytest.mark.parametrize(("batch", "spread"), [(8, True), (2, True), (1, False)])
+def test_a_bundle_of_what_ranks_take_shares_out_rows_of_a_checkpoint_too(
+    source: str, batch: int, tmp_path: Path, *, spread: bool
+) -> None:
+    """A pass of 8192 rows takes products that are for such passes alone, and five heads are two and three."""
+    config, use = GPTConfig(1, 5, 320, 1024, 64), forward_passes((batch, 1024))
+    weights.save(tmp_path, config, weights.random_weights(config, 0))
+    _, stored, _ = one_by_one.load(tmp_path)
+
+    def on_two(config: GPTConfig, tensors: weights.Weights, launcher: Launcher, dtype: str) -> ParallelGPT:
+        peers = DryPeers(cast("DryExecutor", launcher.executor), 2)
+        borrows = launcher.borrows_from
+        launchers = [Launcher(launcher.bundle, source, each, borrows_from=borrows) for each in peers.executors]
+        return ParallelGPT(config, tensors, launchers, peers, dtype)
+
+    found = entries_used(source, "sm_90", 132, config, stored, "bf16", [use], on_ranks(2))
+    again = launched(found, config, stored, "bf16", DryExecutor("sm_90", 132), use, on_two, source)
+    assert {spec.symbol for spec in again} == {spec.symbol for spec in found}
+    assert {spec.op for spec in found} & {*OPS} == ({*OPS} if spread else set())
+    assert not spread or "embedding_centred" in {spec.op for spec in found}
 
 
 def test_a_source_with_few_ops_brings_those_that_its_model_borrows() -> None:
