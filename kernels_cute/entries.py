@@ -106,9 +106,9 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = Step(
         c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"],
-        **_widths(spec), cache_bits=8 if "cache_f8" in spec.op else 16,
+        **_widths(spec), cache_bits=8 if "cache_f8" in spec.op else 16, cluster=c.get("CLUSTER", RANKS),
     )  # fmt: skip
-    return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), RANKS)
+    return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
 
 
 def _decode_step_texts(spec: EntrySpec) -> TracedKernel:

@@ -26,7 +26,7 @@ from .lanes import (
     total,
     vector,
 )
-from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
+from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, TOLD
 from .products import has_row, operand, split, tile_times
 from .warps import Warps
 
@@ -58,7 +58,7 @@ def attention(w: Warps, layer: Any) -> None:
 def projected(w: Warps) -> list[Any]:
     """The columns that a lane projects to."""
     s, here = w.step, w.here
-    first = here.rank * (s.width // RANKS) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
+    first = here.rank * (s.width // s.cluster) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
     return [first + tile * ROWS for tile in range(s.tiles)]
 
 
@@ -83,9 +83,9 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
     w.save(w.tiles(first, 3, w.normed(w.gain_1, sums), s.bits, sums), 2, sums.made())
     w.meet()
     value = w.result(w.row_total(2, lane.minimum(3 * ROWS - 1)), w.norm(2, 3), w.of_qkv.values(0))
-    for i in range(0, RANKS, s.warps):
+    for i in range(0, s.cluster, s.warps):
         to = w.warp + i
-        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, RANKS))):
+        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, s.cluster))):
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 
@@ -140,13 +140,13 @@ def _weigh(w: Warps, first: Any, q: list[Any], new: Newest) -> None:
 def _tell_part(w: Warps, layer: Any) -> None:
     """What the block's warps have found, together, to the cluster: to each block by one of the first warps."""
     s, here, lane = w.step, w.here, w.lane
-    with cute.when(cute.less(w.warp, RANKS)):
+    with cute.when(cute.less(w.warp, s.cluster)):
         most, scales, weight = scaled(weights_of(w))
         read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
         mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
-        for i in range(0, RANKS, s.warps):
+        for i in range(0, s.cluster, s.warps):
             to = w.warp + i
-            with cute.when(cute.less(to, RANKS)):
+            with cute.when(cute.less(to, s.cluster)):
                 w.tell(here.parts, here.rank * FAR + lane * 2, to, layer, *mixed)
                 with cute.when(cute.same(lane, 0)):
                     w.tell(here.parts, here.rank * FAR + HEAD, to, layer, most, weight)
@@ -172,9 +172,9 @@ def _merge(w: Warps, layer: Any, new: Newest) -> None:
     """8 elements of the head's result by each warp: 4 lanes for each block's part. The new position is in no part."""
     s, here, lane = w.step, w.here, w.lane
     source, score = lane // 4, new.score()
-    for i in range(0, RANKS, s.warps):
+    for i in range(0, s.cluster, s.warps):
         eight = w.warp + i
-        with cute.when(cute.less(eight, RANKS)):
+        with cute.when(cute.less(eight, s.cluster)):
             pair = eight * 4 + lane % 4
             value = new.value(pair)
             mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)

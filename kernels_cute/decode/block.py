@@ -14,7 +14,7 @@ from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
 
 from .lanes import CHUNK, WARP
-from .plan import FAR, HEAD, RANKS, Step
+from .plan import FAR, HEAD, Step
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Place:
         thread = arch.thread_idx()[0]
         self.step, self.block = s, arch.block_idx()[0]
         self.warp, self.lane = thread // WARP, thread % WARP
-        self.rank, self.head = self.block % RANKS, self.block // RANKS
+        self.rank, self.head = self.block % s.cluster, self.block // s.cluster
         self.ring = cute.shared_tensor("bf16", Layout(s.slots * s.slot * CHUNK))
         self.full, self.free = Barriers(s.slots, 1), Barriers(s.slots, s.warps)
         self.told = cute.shared_tensor("i64", Layout(3 * HEAD))  # q, k and v of the head
@@ -51,13 +51,13 @@ class Here(Place):
     def __init__(self, s: Step) -> None:
         super().__init__(s)
         self.with_head = cute.less(self.head, s.heads)
-        self.parts = cute.shared_tensor("i64", Layout(RANKS * FAR))  # of the head's result, from each block
+        self.parts = cute.shared_tensor("i64", Layout(s.cluster * FAR))  # of the head's result, from each block
         self.columns = cute.shared_tensor("i64", Layout(s.width))  # of the MLP, from each block
 
     def first_unit(self, *, head: bool) -> Any:
         """The block's first hidden unit."""
         few, many = self.step.units
-        before = self.step.heads * RANKS
+        before = self.step.heads * self.step.cluster
         return self.block * few if head else (self.block - before) * many + before * few
 
     def either(self, do: Callable[..., None]) -> None:

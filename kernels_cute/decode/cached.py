@@ -91,10 +91,11 @@ class Newest:
             row = (self._layer * 2 + i) * cache.positions + w.position
             if s.cache_bits == 16:
                 pair = [one.to("bf16") for one in self._told(i + 1, w.lane * 2)]
-                put(cache.numbers, row * (s.width // 2) + here.head * WARP + w.lane, pair)
+                put(cache.numbers, row * (s.heads * WARP) + here.head * WARP + w.lane, pair)
                 continue
             with cute.when(cute.same(w.lane % 2, 0)):
-                put_raw(cache.numbers, row * (s.width // 4) + here.head * (HEAD // 4) + w.lane // 2, self._words[i])
+                at = row * (s.heads * HEAD // 4) + here.head * (HEAD // 4) + w.lane // 2
+                put_raw(cache.numbers, at, self._words[i])
             with cute.when(cute.same(w.lane, 0)):
                 at = ((self._layer * 2 + i) * s.heads + here.head) * cache.positions + w.position
                 cache.scales[at] = self._scales[i]

@@ -8,7 +8,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
 from .lanes import COLUMNS, ROWS, WARP, across, fold, gelu
-from .plan import COLUMNS_TOLD, RANKS
+from .plan import COLUMNS_TOLD
 from .products import add_units, pair_of_units, put_units, unit_operand, unit_pair
 from .warps import Warps
 
@@ -40,7 +40,7 @@ def mlp(w: Warps, layer: Any, *, head: bool) -> None:
 
 def own_column(w: Warps) -> Any:
     """The column whose sum a lane of the first 8 adds up over the cluster."""
-    return w.here.rank * (w.step.width // RANKS) + _told_column(w) + w.lane // 4 % 2
+    return w.here.rank * (w.step.width // w.step.cluster) + _told_column(w) + w.lane // 4 % 2
 
 
 def _told_column(w: Warps) -> Any:
@@ -51,7 +51,7 @@ def _told_column(w: Warps) -> Any:
 def _add_up(w: Warps, layer: Any, pair: list[Any]) -> None:
     """The block's sums of the lane's pair of columns, added up by the cluster, and then to the other clusters'."""
     s, here, lane = w.step, w.here, w.lane
-    each, own = s.width // RANKS // 2, w.warp * WARP + unit_pair(lane)  # pairs of a block, the lane's pair
+    each, own = s.width // s.cluster // 2, w.warp * WARP + unit_pair(lane)  # pairs of a block, the lane's pair
     w.tell(here.columns, (here.rank * each + own % each) * 2, own // each, layer, *pair)
     found = w.words(COLUMNS_TOLD, here.columns, lane // 4 * (2 * each) + _told_column(w), 2, layer)
     (mine,) = across(fold(found, lane, (4,)), 16, 8)

@@ -24,7 +24,8 @@ FAR = HEAD + 2  # from one block's part of a head to the next, in words: 64 sums
 class Sizes:
     """What steps of one text and of eight have in common. `width`: C. `positions`: the most of a cache. `vocabulary`:
     rows of the embedding, a multiple of 8. `bits`: of a weight of the layers; those of 8 are multiplied with x as the
-    norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes the logits."""
+    norms leave it, those of 16 have the norms folded into them. `logit_bits`: of what makes the logits. `own_heads`,
+    `own_hidden`: heads and hidden units of a layer that this GPU has, 0 for all of them."""
 
     layers: int = 12
     width: int = 768
@@ -32,10 +33,16 @@ class Sizes:
     vocabulary: int = 50304
     bits: int = field(default=16, kw_only=True)
     logit_bits: int = field(default=16, kw_only=True)
+    own_heads: int = field(default=0, kw_only=True)
+    own_hidden: int = field(default=0, kw_only=True)
 
     @property
     def heads(self) -> int:
-        return self.width // HEAD
+        return self.own_heads or self.width // HEAD
+
+    @property
+    def hidden(self) -> int:
+        return self.own_hidden or 4 * self.width
 
     @property
     def warps(self) -> int:
@@ -79,33 +86,36 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Step(Sizes):
-    """`clusters`: of 8 blocks. `units`: hidden units of a block with a head, and of one without. `slots`: of the ring;
-    `flying`: those that may be on their way at once, 0 for any. `cache_bits`: of a key's or a value's number; those of
-    8 have a scale for each head of each position. Raises UsageError."""
+    """`clusters`: of `cluster` blocks each. `units`: hidden units of a block with a head, and of one without. `slots`:
+    of the ring; `flying`: those that may be on their way at once, 0 for any. `cache_bits`: of a key's or a value's
+    number; those of 8 have a scale for each head of each position. Raises UsageError."""
 
     clusters: int = 12
     units: tuple[int, int] = (32, 32)
     slots: int = 16
     flying: int = 3
     cache_bits: int = 16
+    cluster: int = RANKS
 
     def __post_init__(self) -> None:
-        made = RANKS * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
-        if made != 4 * self.width or any(unit % self.rows or unit > COLUMNS for unit in self.units):
-            raise UsageError(f"{made} hidden units of {4 * self.width}", hint="units that all blocks together have")
+        made = self.cluster * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
+        if made != self.hidden or any(unit % self.rows or unit > COLUMNS for unit in self.units):
+            raise UsageError(f"{made} hidden units of {self.hidden}", hint="units that all blocks together have")
+        if self.cluster != RANKS:
+            raise UsageError(f"clusters of {self.cluster} blocks", hint=f"{RANKS}")
         if self.slots < HELD:
             raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")
-        if self.width % (COLUMNS * self.tiles) or self.positions % RANKS or self.vocabulary % self.logit_rows:
+        if self.width % (COLUMNS * self.tiles) or self.positions % self.cluster or self.vocabulary % self.logit_rows:
             raise UsageError(f"a width of {self.width}, {self.positions} positions, {self.vocabulary} tokens")
 
     @property
     def blocks(self) -> int:
-        return self.clusters * RANKS
+        return self.clusters * self.cluster
 
     @property
     def span(self) -> int:
         """Positions of a block."""
-        return self.positions // RANKS
+        return self.positions // self.cluster
 
     @property
     def box(self) -> int:

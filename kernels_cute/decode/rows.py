@@ -12,6 +12,7 @@ from toolchain.cute.dsl import arch
 
 from .block import Place
 from .lanes import CHUNK, COLUMNS, ROWS, Across
+from .plan import HEAD
 from .team import Team
 
 
@@ -37,7 +38,8 @@ class Rows(Team, ABC):
 
     def size_of(self, name: str) -> int:
         """How many numbers a layer has of a vector."""
-        return {"qkv": 3, "fc": 4}.get(name.split("_")[0], 1) * self.step.width
+        s = self.step
+        return {"qkv": 3 * s.heads * HEAD, "fc": s.hidden}.get(name.split("_")[0], s.width)
 
     def tiles(self, first: Any, count: int, x: Any, bits: int, meanwhile: Across | None = None) -> list[Any]:
         """The products of tiles of 8 rows with the warp's columns of x, two tiles at a time. The next two are read

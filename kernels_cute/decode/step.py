@@ -39,7 +39,7 @@ from .cached import read_scales
 from .lanes import ROWS, WARP, dot, floats, vector
 from .likeliest import Likeliest
 from .mlp import mlp, own_column
-from .plan import FAR, HEAD, RANKS, Step
+from .plan import FAR, HEAD, Step
 from .products import has_row
 from .stream import Producer
 from .team import Team
@@ -74,7 +74,7 @@ def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "
     behind its parameters. All arrays are without gaps."""
     s = step or Step()
 
-    @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
+    @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(s.cluster, 1, 1), min_blocks=1)
     def kernel(*given: Any) -> None:
         a = named(op, given)
         arrays = {name: flat(array) for name, array in a.items() if isinstance(array, cute.TensorValue)}
@@ -100,7 +100,7 @@ def decode_step(step: Step | None = None, name: str = "decode_step", op: str = "
 def start(w: Warps, tokens: Any, places: Any, token: Any) -> None:
     """Clears words, meets the cluster, and adds the embeddings, less their mean."""
     s, here, thread = w.step, w.here, w.warp * WARP + w.lane
-    for words, count in ((here.told, 3 * HEAD), (here.parts, RANKS * FAR), (here.columns, s.width)):
+    for words, count in ((here.told, 3 * HEAD), (here.parts, s.cluster * FAR), (here.columns, s.width)):
         w.clear(words, thread, s.warps * WARP, count, 0)
     cute.fill(w.late, cute.scalar(0, i32))
     for one in (w.last_scale, w.last_root):
@@ -127,7 +127,7 @@ def read_ahead(w: Warps, layer: Any) -> None:
 
     def read(*, head: bool) -> None:
         if head:
-            row = (lane // ROWS).minimum(2) * s.width + here.head * HEAD + here.rank * ROWS + lane % ROWS
+            row = (lane // ROWS).minimum(2) * (s.heads * HEAD) + here.head * HEAD + here.rank * ROWS + lane % ROWS
             w.of_qkv.read(0, layer, row)
             if s.cache_bits == 8:
                 read_scales(w, layer)

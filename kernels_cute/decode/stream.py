@@ -13,7 +13,7 @@ from toolchain.cute.dsl import arch
 
 from .block import Place, chunk_address
 from .lanes import ROWS
-from .plan import HEAD, RANKS
+from .plan import HEAD
 
 
 class Stream(ABC):
@@ -83,13 +83,13 @@ class Producer(Stream):
         s, here = self.step, self.here
         slots = list[Callable[[Any], None]]()
         if head:
-            of_block = [(layer * 3 + which) * (s.width // ROWS) + here.block for which in range(3)]
+            of_block = [(layer * 3 + which) * (s.heads * HEAD // ROWS) + here.block for which in range(3)]
             for i in range(0, 3, s.tiles):
                 slots.append(partial(self.rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
             for i in range(s.kv_slots):
                 slots.append(partial(self._positions, layer, i))
-            slots.append(partial(self.rows, "proj", [layer * (s.heads * RANKS) + here.block], s.slot // s.tiles))
-        first_unit = layer * (4 * s.width // s.rows) + here.first_unit(head=head) // s.rows
+            slots.append(partial(self.rows, "proj", [layer * (s.heads * s.cluster) + here.block], s.slot // s.tiles))
+        first_unit = layer * (s.hidden // s.rows) + here.first_unit(head=head) // s.rows
         for name in ("fc", "out"):
             for i in range(s.units[0 if head else 1] // s.rows):
                 slots.append(partial(self.rows, name, [first_unit + i], s.slot))
