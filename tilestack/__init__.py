@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     )
 
     from .api import distributed
-    from .api.devices import device_name
-    from .api.gpt import GPT
-    from .api.kernel import Kernel, Launch
-    from .api.loading import load
-    from .api.parameters import Parameter
-    from .api.torch_op import torch_op
+    from .api.arguments.parameters import Parameter
+    from .api.kernels.kernel import Kernel, Launch
+    from .api.kernels.loading import load
+    from .api.kernels.torch_op import torch_op
+    from .api.launches.devices import device_name
+    from .api.models.gpt import GPT
 
 __all__ = [
     "GPT",
@@ -71,9 +71,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GPT": ".api.gpt", "Kernel": ".api.kernel", "Launch": ".api.kernel", "Parameter": ".api.parameters",
-    "device_name": ".api.devices", "distributed": ".api.distributed", "load": ".api.loading",
-    "torch_op": ".api.torch_op",
+    "GPT": ".api.models.gpt", "Kernel": ".api.kernels.kernel", "Launch": ".api.kernels.kernel",
+    "Parameter": ".api.arguments.parameters", "device_name": ".api.launches.devices",
+    "distributed": ".api.distributed", "load": ".api.kernels.loading", "torch_op": ".api.kernels.torch_op",
 }  # fmt: skip
 _MODULES = {"distributed"}  # names that are modules themselves
 

@@ -30,7 +30,7 @@ from toolchain.runtime.layout import NUMPY
 from toolchain.runtime.peers import Peers, SymmetricHeap, open_peers
 from toolchain.runtime.peers.group import Graphs
 
-from .making import make_bundle
+from .bundles.making import make_bundle
 
 Split = Literal["m", "n", "k", "mn"]
 OPS: Mapping[str, str] = {"m": "matmul", "n": "matmul", "k": "matmul_reduce_scatter", "mn": "all_gather_matmul"}

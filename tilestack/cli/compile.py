@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolchain.compiling.pipeline import Failure
     from toolchain.contract.targets import Target
 
-    from ..api.selection import Selection
+    from ..api.bundles.selection import Selection
 
 LISTED = 3  # ops that a message names
 
@@ -81,7 +81,7 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     from gpt.conformance.models import SUITES
     from toolchain.contract.sources import load_source
 
-    from ..api import selection
+    from ..api.bundles import selection
 
     for name, known in (("op", [*ops(), *SUITES]), ("dtype", list(DTYPES))):
         if unknown := [x for x in getattr(args, name) if x not in known]:
@@ -111,7 +111,7 @@ def chosen(args: argparse.Namespace) -> tuple[list[Target], Selection]:
     from toolchain.contract import targets
     from toolchain.runtime import gpus
 
-    from ..api import selection
+    from ..api.bundles import selection
 
     entries = chosen_entries(args)
     if args.no_targets:
@@ -171,7 +171,7 @@ def compile_(args: argparse.Namespace) -> int:
     from toolchain.pinned.toolkits import toolkit
     from toolchain.pinned.tools import tool
 
-    from ..api.selection import MORE
+    from ..api.bundles.selection import MORE
 
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")

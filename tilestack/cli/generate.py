@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpt.text import Request, Writer
     from gpt.tokens.chat import Message
 
-    from ..api.gpt import GPT
+    from ..api.models.gpt import GPT
 
 EXAMPLES = """\
   tilestack generate "Once"                            with the checkpoint of this repository
@@ -103,7 +103,7 @@ def generate(args: argparse.Namespace) -> int:
     from gpt.sampling import Sampling
     from gpt.text import Until
 
-    from ..api.gpt import GPT
+    from ..api.models.gpt import GPT
 
     _check(args)
     group = knobs.process_group()

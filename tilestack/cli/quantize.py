@@ -48,7 +48,7 @@ def quantize(args: argparse.Namespace) -> int:
     from gpt.tokens.beside import copy_texts
     from gpt.tokens.tokenizer import load_tokenizer
 
-    from ..api import quality
+    from ..api.models import quality
 
     text = None if args.compare is None else read_text(args.compare)
 

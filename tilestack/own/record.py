@@ -20,10 +20,10 @@ from toolchain.contract.artifact import Kind
 from toolchain.contract.targets import Target
 from toolchain.errors import LaunchError, UsageError
 
-from ..api.arrays import Array as Given
-from ..api.binding import Argument, each, flatten
-from ..api.code import Code
-from ..api.recorder import recorded_by
+from ..api.arguments.arrays import Array as Given
+from ..api.arguments.binding import Argument, each, flatten
+from ..api.launches.code import Code
+from ..api.launches.recorder import recorded_by
 from .problem import Array, Problem
 from .recording import Cell, Expected, Files, Kept, Launch, Recording, check_replaceable, drawn, write
 from .run import functions

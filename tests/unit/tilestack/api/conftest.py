@@ -10,7 +10,7 @@ import pytest
 
 import kernels_mlir
 from tests.unit.cute_runtime.conftest import gpu
-from tilestack.api import gpu as long_way
+from tilestack.api.launches import gpu as long_way
 from toolchain.bundles import bundle
 from toolchain.tileir import text
 from toolchain.tileir.dialect.control import EntryOp

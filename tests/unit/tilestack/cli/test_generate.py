@@ -178,8 +178,8 @@ def test_a_conversation_is_what_was_said_before_each_line(
         del request
         return FakeWriter(["it", " is"])
 
-    monkeypatch.setattr("tilestack.api.gpt.GPT.answer_request", tokens)
-    monkeypatch.setattr("tilestack.api.gpt.GPT.writer", writer)
+    monkeypatch.setattr("tilestack.api.models.gpt.GPT.answer_request", tokens)
+    monkeypatch.setattr("tilestack.api.models.gpt.GPT.writer", writer)
     type_(monkeypatch, b"a\nb\n\n/reset\nc\n")
     ran = run("generate", "--model", talker, "--chat", "--system", "s", "--executor", "cpu")
     assert (ran.code, ran.out) == (0, "it is\n" * 3)

@@ -12,7 +12,7 @@ from conformance.cells import borrows_from
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from tilestack.__main__ import main, parser
-from tilestack.api.selection import with_borrowed
+from tilestack.api.bundles.selection import with_borrowed
 from tilestack.cli.compile import chosen_entries
 from toolchain.contract.sources import packages
 

@@ -1,0 +1,1 @@
+"""Which of the kernels that tilestack has are compiled, and the bundles made of them."""

@@ -1,0 +1,1 @@
+"""Kernels to launch, from files, bundles and functions."""

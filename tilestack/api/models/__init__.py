@@ -1,0 +1,1 @@
+"""Models that continue texts, on one device or several."""
