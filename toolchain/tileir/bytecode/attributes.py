@@ -20,7 +20,7 @@ from ..dialect.attrs import (
     StrAttr,
 )
 from ..dialect.types import FLOATS, INTEGERS, SCALARS, i32, spell
-from .encoding import Reader, ints, signed_varint, varint
+from .encoding import Reader, float_bits, ints, signed_varint, varint
 
 INTEGER, FLOAT, BOOL, TYPE, STRING, ARRAY, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS, BOUNDED = (
     0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0A, 0x0B, 0x0C,
@@ -73,7 +73,7 @@ class AttributeReader:
         if tag == INTEGER:
             bits = reader.varint()
         else:
-            bits = reader.byte() if width <= 8 else reader.signed_varint()
+            bits = reader.byte() if width <= 8 else reader.float_bits()
         if not 0 <= bits < 1 << width:
             raise reader.fail(f"{bits:#x} is wider than {SCALARS[kind][0]}", at)
         return NumberAttr(bits, kind)
@@ -166,7 +166,7 @@ class AttributeWriter:
         kind = varint(self.type_index(value.type))
         if value.type in INTEGERS:
             return varint(INTEGER) + kind + varint(value.bits)
-        bits = bytes((value.bits,)) if SCALARS[value.type][1] <= 8 else signed_varint(value.bits)
+        bits = bytes((value.bits,)) if SCALARS[value.type][1] <= 8 else float_bits(value.bits)
         return varint(FLOAT) + kind + bits
 
     def numbers(self, values: AttrsAttr) -> bytes:

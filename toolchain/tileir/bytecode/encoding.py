@@ -37,7 +37,8 @@ class Reader:
         self.at += count
         return self.data[self.at - count : self.at]
 
-    def varint(self) -> int:
+    def varint(self, width: int = 64) -> int:
+        """The next varint, an error if it has more than `width` bits."""
         at, end, data = self.at, self.end, self.data
         if at < end and data[at] < 0x80:  # the fast path: nearly all varints take one byte
             self.at = at + 1
@@ -47,16 +48,22 @@ class Reader:
             byte = self.byte()
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                if value >> 64:
-                    raise self.fail("a varint above 64 bits", at)
+                if value >> width:
+                    raise self.fail(f"a varint above {width} bits", at)
                 return value
             shift += 7
-            if shift > 63:
-                raise self.fail("a varint above 64 bits", at)
+            if shift >= width:
+                raise self.fail(f"a varint above {width} bits", at)
 
     def signed_varint(self) -> int:
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
+
+    def float_bits(self) -> int:
+        """The bits of a float of more than 8 bits, taken as a signed number of 64. cuTile 1.7 takes those of f64 as
+        unsigned, so that a negative one has 65 bits: both forms are read."""
+        value = self.varint(65)
+        return (value >> 1) ^ (-(value & 1) & ((1 << 64) - 1))
 
     def count(self, what: str) -> int:
         """The length of a list whose items take at least one byte each. A length above the number of bytes left is an
@@ -113,6 +120,11 @@ def varint(value: int) -> bytes:
 
 def signed_varint(value: int) -> bytes:
     return varint(value << 1 if value >= 0 else ~(value << 1))
+
+
+def float_bits(bits: int) -> bytes:
+    """The bits of a float of more than 8 bits, taken as a signed number of 64."""
+    return signed_varint(bits - (bits >> 63 << 64))
 
 
 def ints(values: Sequence[int], width: int) -> bytes:

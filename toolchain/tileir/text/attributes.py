@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import FunctionType, UnitAttr, i64
+from xdsl.dialects.builtin import FunctionType, UnitAttr
 from xdsl.ir import Attribute, TypeAttribute
 
 from ..dialect import attrs, debug
@@ -15,7 +15,7 @@ from ..dialect import types as t
 from ..numbers import parse_number
 from .formats import ENUMS
 from .lexer import Token
-from .literals import MAX_DEPTH
+from .literals import DEFAULT_TYPES, MAX_DEPTH
 from .locations import NODES, Locations, Number
 
 DIALECT = "#cuda_tile."
@@ -251,8 +251,7 @@ class Attributes(Locations):
             case str():
                 return attrs.StrAttr(value)
             case Number():
-                plain = i64 if value.kind == "int" else t.f64
-                return self.number_of(Number(value.text, value.kind, value.type or plain))
+                return self.number_of(value)
             case list():
                 return attrs.AttrsAttr(tuple(self._kept(name, item, token) for item in value))
             case Mapping():
@@ -265,11 +264,13 @@ class Attributes(Locations):
                 raise self.source.error(token.at, f"{name} has a value that bytecode cannot hold")
 
     def number_of(self, value: Value) -> attrs.NumberAttr:
-        """A literal with its type: an identity of a reduction."""
-        if not isinstance(value, Number) or value.type not in t.SCALARS:
+        """A literal with its type, such as an identity of a reduction. Without one it is of MLIR's default type."""
+        if isinstance(value, bool):
+            value = Number(str(value).lower(), "word", None)
+        kind = (value.type or DEFAULT_TYPES[value.kind]) if isinstance(value, Number) else None
+        if not isinstance(value, Number) or kind is None or kind not in t.SCALARS:
             self.fail("expected a number and its type", self.tokens[self.position - 1])
-        assert value.type is not None
         try:
-            return attrs.NumberAttr(parse_number(value.text, value.kind, value.type), value.type)
+            return attrs.NumberAttr(parse_number(value.text, value.kind, kind), kind)
         except ValueError as error:
             self.fail(str(error), self.tokens[self.position - 1])

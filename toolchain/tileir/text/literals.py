@@ -11,6 +11,7 @@ from .cursor import Cursor
 from .lexer import Token
 
 MAX_DEPTH = 64  # of nested brackets
+DEFAULT_TYPES = {"word": t.i1, "float": t.f64, "int": t.i64, "hex": t.i64}  # of a literal that says none, as in MLIR
 
 
 class Literals(Cursor):

@@ -13,6 +13,7 @@ from ..dialect.base import TileOp
 from ..numbers import parse_number
 from .irregular import typed
 from .lexer import Token
+from .literals import DEFAULT_TYPES
 from .parser import Parser, spelled
 
 
@@ -144,10 +145,15 @@ def _fold(p: Parser, op: type[TileOp]) -> TileOp:
 
 
 def _identity(p: Parser) -> Attribute:
+    """A number and its type."""
     literal = p.take()
-    p.expect(":")
     token = p.token
-    kind = p.type()
+    if token.text in (",", "]") and literal.kind in DEFAULT_TYPES:
+        kind: Attribute = DEFAULT_TYPES[literal.kind]
+    else:
+        p.expect(":")
+        token = p.token
+        kind = p.type()
     if kind not in t.SCALARS:
         p.fail(f"an identity cannot have type {t.spell(kind)}", token)
     try:

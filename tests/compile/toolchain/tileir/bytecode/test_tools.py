@@ -41,6 +41,29 @@ def test_disassembler_reads_every_operation_as_we_print_it(tmp_path: Path) -> No
     assert bytecode.write(again) == code
 
 
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("identity", ["0x7FF0000000000000", "0xFFF0000000000000", "-2.5"])
+def test_disassembler_reads_the_sign_of_an_identity(tmp_path: Path, identity: str) -> None:
+    from toolchain.pinned.tools import tool
+
+    source = f"""
+    entry @k(%x: tile<ptr<f64>>) {{
+      %v = constant <f64: 1.0> : tile<8xf64>
+      %r = reduce %v dim=0 identities=[{identity} : f64] : tile<8xf64> -> tile<f64>
+      (%a: tile<f64>, %b: tile<f64>) {{
+        %m = maxf %a, %b : tile<f64>
+        yield %m : tile<f64>
+      }}
+      %t = store_ptr_tko weak %x, %r : tile<ptr<f64>>, tile<f64> -> token
+    }}
+    """
+    module = text.parse(source, filename="identity.mlir")
+    file = tmp_path / "identity.tilebc"
+    file.write_bytes(bytecode.write(module))
+    printed = tool("tileirdisasm").run([str(file)]).stdout
+    assert unnamed(text.parse(printed, filename="disassembled.mlir")) == unnamed(module)
+
+
 @ct.kernel
 def scaled_rows(x: Any, out: Any, factor: float, BN: ct.Constant[int]):
     i = ct.bid(0)

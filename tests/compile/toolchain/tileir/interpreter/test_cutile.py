@@ -207,6 +207,19 @@ def test_argmax_takes_the_first_of_equals() -> None:
 
 
 @ct.kernel
+def highest(x: Any, out: Any, BN: C):
+    t = ct.load(x, index=(0,), shape=(BN,))
+    ct.store(out, index=(0,), tile=ct.max(t).reshape((1,)))
+
+
+@pytest.mark.parametrize("dtype", [(np.float64, ct.float64), *DTYPES.values()])
+def test_the_largest_of_negative_numbers(dtype: Any) -> None:
+    x, out = -np.arange(3, 11).astype(dtype[0]), np.zeros(1, dtype[0])
+    launch(export(highest, [array(dtype[1], 1), array(dtype[1], 1), 8]), (x, out), (1, 1, 1))
+    assert out == [-3]
+
+
+@ct.kernel
 def unpadded_scale(x: Any, out: Any, BN: C, WIDE: C):
     j = ct.bid(0)
     t = ct.load(x, index=(j,), shape=(BN,))
