@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT

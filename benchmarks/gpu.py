@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance import origin
+from conformance.results import origin
 from toolchain.bundles import checkout
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import DeviceError, UsageError

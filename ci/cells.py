@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from conformance.cases import CASES
-from conformance.cell import CPU, Cell
-from conformance.result import Results
+from conformance.results.cell import CPU, Cell
+from conformance.results.result import Results
 from gpt.conformance.models import SUITES
 from toolchain.contract.op import DTYPES
 from toolchain.contract.sources import packages

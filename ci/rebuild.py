@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance import origin
+from conformance.results import origin
 from toolchain.bundles.bundle import MANIFEST, Bundle
 from toolchain.errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from toolchain.knobs import ROOT

@@ -16,10 +16,10 @@ from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor
 
 from .cases import CASES
-from .cell import Cell
 from .cells import borrows_from
-from .jobs import Job
-from .result import CellResult
+from .jobs.jobs import Job
+from .results.cell import Cell
+from .results.result import CellResult
 
 
 @dataclass(frozen=True)

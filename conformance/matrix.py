@@ -21,17 +21,17 @@ from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES
-from .cell import Cell
 from .cells import borrowed_by, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
-from .filters import EVERYTHING, Filter
-from .jobs import Job, JobContext, Opener, WorkerSetup, run_here, run_in_processes
-from .journal import Journal, Record, bundle_hash, check_same, code_hash
+from .jobs.jobs import Job, JobContext, Opener, WorkerSetup, run_here, run_in_processes
+from .jobs.journal import Journal, Record, bundle_hash, check_same, code_hash
+from .jobs.retries import Rows, retries, with_retries
 from .native import Check, cut_off_native, native_checks
-from .origin import describe, ended
-from .result import CellResult, Results, Status
-from .retries import Rows, retries, with_retries
-from .smallest import op_jobs, smallest
+from .ops.smallest import op_jobs, smallest
+from .results.cell import Cell
+from .results.filters import EVERYTHING, Filter
+from .results.origin import describe, ended
+from .results.result import CellResult, Results, Status
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 PER_GPU = 12  # processes: more wait for their turn on the GPU, and each opens it for some 0.2 s, one after the other

@@ -32,13 +32,13 @@ from toolchain.pinned.issues import of_name
 from toolchain.runtime import Executor
 
 from .cases import Case
-from .cell import Cell
-from .filters import EVERYTHING, Filter
-from .jobs import Job, JobContext
+from .jobs.jobs import Job, JobContext
 from .native_kernels import Kernel, KnownDefectError, NotComparableError, NotInVersionError, with_booleans
-from .result import CellResult
-from .run import OpRows
-from .smallest import LAUNCH, Wanted, op_jobs, smallest
+from .ops.run import OpRows
+from .ops.smallest import LAUNCH, Wanted, op_jobs, smallest
+from .results.cell import Cell
+from .results.filters import EVERYTHING, Filter
+from .results.result import CellResult
 
 TARGET = "native"
 VERSIONS = ("13.1", "13.3")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.cases import Case
-from conformance.inputs import Inputs
+from conformance.ops.inputs import Inputs
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
 from toolchain.runtime import Executor, Graph, Launcher, open_executor

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.cases import Case
-from conformance.inputs import DECODING, GROUPED_DECODING, IN_OUT, Inputs, make_inputs
-from conformance.run import fused_qkv, references, verdict
+from conformance.ops.inputs import DECODING, GROUPED_DECODING, IN_OUT, Inputs, make_inputs
+from conformance.ops.run import fused_qkv, references, verdict
 from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer, Executor

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from conformance.compare import benchmark_bound, tolerance, unit_roundoff
+from conformance.ops.compare import benchmark_bound, tolerance, unit_roundoff
 from toolchain.errors import ConformanceError
 
 

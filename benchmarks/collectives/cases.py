@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from conformance.stats import median
+from conformance.results.stats import median
 
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
 SIZES = tuple(KILOBYTE << (2 * step) for step in range(9))  # 1 KB .. 64 MB

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.compare import compare
-from conformance.stats import median
+from conformance.ops.compare import compare
+from conformance.results.stats import median
 from gpt.config import GPTConfig
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT

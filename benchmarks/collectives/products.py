@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.stats import median
+from conformance.results.stats import median
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer

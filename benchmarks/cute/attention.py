@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from conformance.cases import CASES
-from conformance.compare import compare
-from conformance.inputs import make_inputs
+from conformance.ops.compare import compare
+from conformance.ops.inputs import make_inputs
 from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
-from conformance.run import Expected, references, upload, verdict
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import Expected, references, upload, verdict
 from gpt.config import GPTConfig
 from gpt.families.one_launch import OP, OP_F8, OP_F8_LOGITS, OPS_CACHE_F8, OPS_TEXTS, TEXTS, dims
 from gpt.parameters.step_weights import COLUMNS

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from gpt.passes.squares import part_width
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.expressions import cdiv

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from toolchain.bundles.bundle import Bundle
 
 from ..cubins import EntryFunction, times_in_turn

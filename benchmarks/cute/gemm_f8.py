@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from conformance.cases import CASES, Case
-from conformance.compare import benchmark_bound, compare
-from conformance.inputs import Inputs, make_inputs
+from conformance.ops.compare import benchmark_bound, compare
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import Expected, references
 from conformance.reference.float64 import LARGEST
-from conformance.run import Expected, references
 from toolchain.bundles.bundle import Bundle
 from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from conformance import origin
+from conformance.results import origin
 from toolchain.bundles.bundle import MANIFEST, Bundle
 from toolchain.bundles.checkout import stamped
 

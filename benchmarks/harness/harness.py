@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from conformance.retries import declared
+from conformance.jobs.retries import declared
 from toolchain.errors import ConformanceError, DeviceError
 
 from ..cases.cases import Case, Group

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformance.stats import Interval, median
+from conformance.results.stats import Interval, median
 
 __all__ = ["Interval", "median", "ratio"]
 RESAMPLES = 4000

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from conformance.stats import median
+from conformance.results.stats import median
 from gpt.config import GPTConfig, shared
 
 from ..rows import by_rows

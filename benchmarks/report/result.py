@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from conformance.origin import Origin
+from conformance.results.origin import Origin
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from toolchain.runtime.packing import number
 
 from ..cubins import Function, address, passed

@@ -14,7 +14,7 @@ from benchmarks.cases.cases import CASES, Case
 from benchmarks.harness.kernels import choose
 from benchmarks.harness.status import MACHINE, TRY_AGAIN
 from benchmarks.report.result import Results
-from conformance.retries import retries
+from conformance.jobs.retries import retries
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ToolFailed, UsageError
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from conformance.cases import CASES
-from conformance.cell import CPU
 from conformance.cells import borrows_from
+from conformance.results.cell import CPU
 from gpt.conformance.models import SUITES
 from toolchain.contract.entries import entries_of
 from toolchain.contract.entry import EntrySpec

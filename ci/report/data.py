@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from toolchain.contract.targets import targets
 
 from .runs import Run, Times, machine

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from conformance.result import Results
+from conformance.results.result import Results
 
 from .runs import Run
 

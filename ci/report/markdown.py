@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from toolchain.caching.counts import Counts, markdown
 
 from .runs import Run, machine

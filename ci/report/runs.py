@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from conformance.origin import Origin
-from conformance.result import FORMAT, Results
+from conformance.results.origin import Origin
+from conformance.results.result import FORMAT, Results
 from toolchain.errors import UsageError
 
 BENCHMARKS = "benchmarks"

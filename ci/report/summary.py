@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 
 from .runs import Run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from conformance.result import Results
+from conformance.results.result import Results
 from toolchain.files import write_whole
 
 from .html import render_html

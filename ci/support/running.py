@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conformance.cases import CASES
-from conformance.cell import Cell
-from conformance.inputs import Inputs, make_inputs
-from conformance.run import Expected, attempt, check_op, references, upload
-from conformance.smallest import cost
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import Expected, attempt, check_op, references, upload
+from conformance.ops.smallest import cost
+from conformance.results.cell import Cell
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import DeviceError, LaunchError, UsageError
 from toolchain.runtime import Executor, Launcher, open_executor

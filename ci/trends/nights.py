@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.origin import Origin
+from conformance.results.origin import Origin
 from toolchain.errors import UsageError
 
 from ..report.data import chosen

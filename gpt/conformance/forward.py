@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.both import both
-from conformance.cell import Cell
 from conformance.cells import borrows_from, sources_of
-from conformance.compare import Verdict, bound_for, compare
-from conformance.jobs import JobContext
-from conformance.result import CellResult
-from conformance.run import attempt, timed
+from conformance.jobs.jobs import JobContext
+from conformance.ops.both import both
+from conformance.ops.compare import Verdict, bound_for, compare
+from conformance.ops.run import attempt, timed
+from conformance.results.cell import Cell
+from conformance.results.result import CellResult
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.coverage import Suite
-from conformance.jobs import Job, JobContext
-from conformance.result import CellResult
+from conformance.jobs.jobs import Job, JobContext
+from conformance.results.result import CellResult
 from gpt.config import LLAMAS, GPTConfig, preset
 from gpt.parameters import quantize, weights
 from gpt.parameters.weights import Weights

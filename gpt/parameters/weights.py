@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from conformance.normal import normal
+from conformance.ops.normal import normal
 from toolchain.errors import UsageError
 from toolchain.files import replacing
 from toolchain.pinned.models import find, models

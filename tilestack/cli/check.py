@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 def check(args: argparse.Namespace) -> int:
     from ci.report.write import write_report
-    from conformance.result import CellResult
+    from conformance.results.result import CellResult
 
     on, executor, target = _place(args.executor)
 

@@ -18,8 +18,8 @@ from .common.options import SOURCES, add_json, command, positive, print_json, se
 from .matrix_plan import add_plan
 
 if TYPE_CHECKING:
-    from conformance.filters import Filter
-    from conformance.result import Results
+    from conformance.results.filters import Filter
+    from conformance.results.result import Results
     from toolchain.native.tools import NativeTools
     from toolchain.runtime import Executor
 
@@ -94,7 +94,7 @@ def _add_names(made: argparse.ArgumentParser) -> None:
 
 
 def list_(args: argparse.Namespace) -> int:
-    from conformance.expression import Expression
+    from conformance.results.expression import Expression
     from toolchain.contract.op import DTYPES, ops
     from toolchain.contract.sources import load_source
     from toolchain.contract.targets import targets
@@ -129,8 +129,8 @@ def list_(args: argparse.Namespace) -> int:
 
 def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
-    from conformance.jobs import get_ready
-    from conformance.journal import FILE, Journal
+    from conformance.jobs.jobs import get_ready
+    from conformance.jobs.journal import FILE, Journal
     from conformance.matrix import processes_for, run_matrix
     from gpt.conformance.models import suites
     from toolchain import knobs
@@ -147,7 +147,7 @@ def run_(args: argparse.Namespace) -> int:
     check_makable(args.report)
     bundle = Bundle.load(args.bundle)
     if (args.jobs or knobs.jobs()) > 1:
-        get_ready(("conformance.run", "gpt.conformance.models"))  # imports them while the GPUs are looked at
+        get_ready(("conformance.ops.run", "gpt.conformance.models"))  # imports them while the GPUs are looked at
     journal = Journal(args.report / FILE)
     say = partial(print, file=sys.stderr if args.json else sys.stdout, flush=True)
     with ExitStack() as opened:
@@ -183,8 +183,8 @@ RESULTS = "results.json"
 
 def _filter(args: argparse.Namespace) -> Filter | None:
     """Which rows to run; None if those are wanted that failed, and none did. Raises UsageError."""
-    from conformance.filters import failed_rows, parse
-    from conformance.result import Results
+    from conformance.results.filters import failed_rows, parse
+    from conformance.results.result import Results
 
     chosen = parse(args.expression, args.shape)
     if not args.last_failed:

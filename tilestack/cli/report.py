@@ -83,7 +83,7 @@ def report(args: argparse.Namespace) -> int:
 
 def check(path: Path, folder: Path | None) -> None:
     """Raises BundleError if a bundle lacks a kernel that results were measured with."""
-    from conformance.origin import read, tools, unlike
+    from conformance.results.origin import read, tools, unlike
     from toolchain.bundles.bundle import Bundle
     from toolchain.errors import BundleError
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.compare import Tolerance, Verdict, compare
+from conformance.ops.compare import Tolerance, Verdict, compare
 from toolchain.errors import ConformanceError, UsageError
 
 from .table import DTYPES, INTEGERS, Op

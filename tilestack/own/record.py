@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.compare import bound_for
+from conformance.ops.compare import bound_for
 from toolchain.compiling import stages
 from toolchain.contract.artifact import Kind
 from toolchain.contract.targets import Target

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.result import CellResult, Results
+from conformance.results.result import CellResult, Results
 from toolchain.errors import TilestackError, UsageError
 from toolchain.runtime import Executor, open_executor
 

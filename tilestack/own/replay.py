@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.compare import Verdict, loosest
+from conformance.ops.compare import Verdict, loosest
 from toolchain.contract.launching import DTYPES
 from toolchain.errors import BundleError, NotInterpretable
 from toolchain.runtime import DeviceBuffer, Executor

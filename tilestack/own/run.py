@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.compare import loosest
-from conformance.result import CellResult, Results, Status
+from conformance.ops.compare import loosest
+from conformance.results.result import CellResult, Results, Status
 from toolchain.errors import ConformanceError, TilestackError, UsageError
 
 from ..names import give_way

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.compare import Verdict
+from conformance.ops.compare import Verdict
 from toolchain.errors import ConformanceError
 
 from .problem import Array

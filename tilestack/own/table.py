@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from conformance.inputs import NUMPY_DTYPES
+from conformance.ops.inputs import NUMPY_DTYPES
 from toolchain.errors import UsageError
 from toolchain.tables import (
     Check,

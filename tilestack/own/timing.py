@@ -21,7 +21,7 @@ from benchmarks.harness.our_side import OurSide
 from benchmarks.harness.status import exit_code
 from benchmarks.report.result import BenchmarkRow, Results
 from benchmarks.report.table import headline, summary
-from conformance.compare import Verdict, loosest
+from conformance.ops.compare import Verdict, loosest
 from toolchain.errors import DeviceError, UsageError
 from toolchain.runtime import Executor, smi
 

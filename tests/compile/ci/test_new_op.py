@@ -60,7 +60,7 @@ def test_its_tests_name_every_place_that_is_left(copy: Path) -> None:
 
 
 def test_the_tolerance_fails_its_test(copy: Path) -> None:
-    code, said = run_test(copy, "conformance/test_compare.py", "every_op")
+    code, said = run_test(copy, "conformance/ops/test_compare.py", "every_op")
     assert code == 1
     assert "tolerances.toml" in said and "op.relu: why is '', not a text" in said
 

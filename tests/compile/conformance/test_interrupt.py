@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.journal import Journal
+from conformance.jobs.journal import Journal
 from conformance.matrix import run_matrix
 from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT

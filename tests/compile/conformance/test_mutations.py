@@ -19,11 +19,11 @@ import pytest
 
 from conformance import cases
 from conformance.cases import CASES, Case
-from conformance.cell import Cell
-from conformance.inputs import Inputs, make_inputs
-from conformance.result import CellResult
-from conformance.run import Expected, attempt, check_op, references
-from conformance.smallest import cost, layouts
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import Expected, attempt, check_op, references
+from conformance.ops.smallest import cost, layouts
+from conformance.results.cell import Cell
+from conformance.results.result import CellResult
 from kernels_mlir import SOURCE
 from tests.compile.conformance.mutations import FAMILIES, MUTATIONS, UNTESTED, Mutation
 from toolchain.bundles import bundle

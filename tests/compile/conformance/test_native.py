@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.native import ABSENT, MODULO, native_checks
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.targets import BYTECODE

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT, KVCache

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from gpt import parallel
 from gpt.config import GPTConfig, llama
 from gpt.generate import generate, generate_batch

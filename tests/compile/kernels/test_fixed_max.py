@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from gpt.config import LLAMAS, GPTConfig
 from gpt.generate import generate_batch
 from gpt.model import GPT

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.eighths import MODELS, Way, check, measure, ways
 from benchmarks.harness.passes import Pass
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from tests.unit.gpt.conftest import ReferenceLauncher
 from toolchain.errors import ConformanceError
 from toolchain.runtime import CpuExecutor

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci.cells import RerunOptions, failed, grouped, parse
-from conformance.result import CellResult, Results, Status
+from conformance.results.result import CellResult, Results, Status
 from tilestack.__main__ import parser
 from toolchain.errors import UsageError
 

@@ -15,7 +15,7 @@ import pytest
 
 from ci import rebuild
 from ci.rebuild import Record
-from conformance.origin import Origin
+from conformance.results.origin import Origin
 from toolchain.errors import ToolFailed, UsageError
 from toolchain.knobs import ROOT
 

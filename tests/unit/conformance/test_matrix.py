@@ -11,13 +11,13 @@ import pytest
 
 from conformance import coverage
 from conformance.cases import CASES
-from conformance.cell import Cell
 from conformance.coverage import Suite
-from conformance.filters import EVERYTHING, parse
-from conformance.jobs import Job, JobContext
-from conformance.journal import Journal
+from conformance.jobs.jobs import Job, JobContext
+from conformance.jobs.journal import Journal
 from conformance.matrix import FEW, PER_GPU, processes_for, run_matrix, shares
-from conformance.result import CellResult, Results
+from conformance.results.cell import Cell
+from conformance.results.filters import EVERYTHING, parse
+from conformance.results.result import CellResult, Results
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
 from toolchain.contract.artifact import tile_ir

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance import compare
+from conformance.ops import compare
 from toolchain.contract import op, targets
 from toolchain.contract.entries import load_table
 from toolchain.errors import UsageError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformance.cases import Case
-from conformance.inputs import make_inputs
+from conformance.ops.inputs import make_inputs
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer, open_executor
 from tune.check import (

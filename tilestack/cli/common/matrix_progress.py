@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self, TextIO
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from toolchain import knobs
 
 EVERY_S = 10.0

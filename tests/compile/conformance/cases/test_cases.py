@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.cases import CASES
-from conformance.smallest import layouts
+from conformance.ops.smallest import layouts
 from kernels_mlir import SOURCE
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir

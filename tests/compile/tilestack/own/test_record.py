@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.report.result import Results
 from ci.workflows.repository import git
-from conformance.result import Results as Checked
+from conformance.results.result import Results as Checked
 from tilestack.__main__ import main
 from tilestack.own.recording import Recording
 from tilestack.own.timing import named

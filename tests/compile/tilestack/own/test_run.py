@@ -12,7 +12,7 @@ import pytest
 
 from ci.workflows.__main__ import main as run_workflow
 from ci.workflows.repository import git
-from conformance.result import Results
+from conformance.results.result import Results
 from tests.compile.ci.workflows import prepared
 from tilestack.__main__ import main
 from toolchain.knobs import ROOT

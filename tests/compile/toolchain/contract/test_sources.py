@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import CASES
-from conformance.result import CellResult
-from conformance.run import run_ops
+from conformance.ops.run import run_ops
+from conformance.results.result import CellResult
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import inspect

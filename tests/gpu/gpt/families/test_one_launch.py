@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.compare import benchmark_bound
+from conformance.ops.compare import benchmark_bound
 from gpt.config import PRESETS
 from gpt.families.one_launch import op_of
 from gpt.graphs import Decode

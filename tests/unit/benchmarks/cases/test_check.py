@@ -15,7 +15,7 @@ from benchmarks.cases.check import (
     op_bounds,
     total,
 )
-from conformance.compare import benchmark_bound, unit_roundoff
+from conformance.ops.compare import benchmark_bound, unit_roundoff
 from toolchain.errors import ConformanceError
 
 

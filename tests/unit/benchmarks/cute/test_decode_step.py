@@ -8,7 +8,7 @@ import pytest
 from benchmarks.cute.decode_step import OPS, at_the_end, of_entry
 from benchmarks.cute.kernels import SOURCE, TABLE
 from conformance.cases import Case
-from conformance.inputs import make_inputs
+from conformance.ops.inputs import make_inputs
 from gpt.families.one_launch import OP_TEXTS, OPS_TEXTS, TEXTS
 from toolchain.contract.entries import load_table
 from toolchain.contract.entry import ops

@@ -15,7 +15,7 @@ from ci.gate.__main__ import main
 from ci.gate.measure import Job, Measured, measure
 from ci.gate.measurement import Measurement, measurements
 from ci.gate.verdict import judge
-from conformance.retries import retries
+from conformance.jobs.retries import retries
 from toolchain.errors import ToolFailed, UsageError
 
 RULES = thresholds.load()

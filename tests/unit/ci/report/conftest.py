@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ci.report import Run, load
-from conformance.origin import Origin
-from conformance.result import CellResult, Results
+from conformance.results.origin import Origin
+from conformance.results.result import CellResult, Results
 from toolchain.contract.op import cell_name
 from toolchain.runtime.executor import Loaded
 

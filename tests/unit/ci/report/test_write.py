@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ci.report import write_report
-from conformance.result import CellResult, Results
+from conformance.results.result import CellResult, Results
 from toolchain.errors import UsageError
 
 

@@ -19,8 +19,8 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from conformance.origin import Origin
-from conformance.result import CellResult, Results
+from conformance.results.origin import Origin
+from conformance.results.result import CellResult, Results
 from toolchain.contract.op import cell_name
 from toolchain.runtime.executor import Loaded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.cases import Case
-from conformance.inputs import make_inputs
+from conformance.ops.inputs import make_inputs
 from conformance.reference import float64
 
 SIZES = {"L": 2, "C": 128, "E": 384, "F": 512, "H": 2, "D": 64, "V": 24, "X": 16, "P": 9, "N": 1, "TWO": 2, "B": 8,

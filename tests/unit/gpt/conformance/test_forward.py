@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from gpt.conformance.forward import with_borrowed_ops
 from toolchain.runtime.executor import Loaded
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from conformance.jobs import JobContext
-from conformance.result import CellResult
+from conformance.jobs.jobs import JobContext
+from conformance.results.result import CellResult
 from gpt.conformance import models
 from gpt.conformance.forward import ForwardCase
 from gpt.conformance.models import PROMPT, ForwardRows, checkpoint_case, cost, forward_cases, forward_jobs, suites

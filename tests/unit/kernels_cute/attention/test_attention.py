@@ -9,8 +9,8 @@ import pytest
 
 import kernels_cute.attention.attention as module
 from conformance.cases import Case
-from conformance.compare import compare
-from conformance.inputs import Inputs, make_inputs
+from conformance.ops.compare import compare
+from conformance.ops.inputs import Inputs, make_inputs
 from conformance.reference import eager, float64
 from kernels_cute.attention.attention import attention
 from kernels_cute.attention.attention import maps as maps_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernels_cute.attention.attention_mma as module
-from conformance.inputs import Inputs
+from conformance.ops.inputs import Inputs
 from kernels_cute.attention.attention_mma import Tiles, attention
 from tests.unit.kernels_cute.attention.test_attention import inputs, share
 from tests.unit.kernels_cute.heads import run_head

@@ -9,9 +9,9 @@ import pytest
 
 import kernels_cute.attention.cache_bf16 as module
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import verdict
 from conformance.reference import eager, float64
-from conformance.run import verdict
 from kernels_cute.attention.cache_bf16 import Tiles, unsplit
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.contract.entry import ops

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import references, verdict
 from conformance.reference import float64
-from conformance.run import references, verdict
 from kernels_cute.decode.plan import Step
 from kernels_cute.entries import TracedKernel, made
 from tests.unit.toolchain.cute.executor.mutate import without

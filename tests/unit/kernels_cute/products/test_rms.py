@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from conformance.reference import eager, float64
 from kernels_cute.products import rms
 from kernels_cute.products.epilogues import Epilogue, Operands, Place, Values, add_bias, add_residual

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
-from conformance.run import references, verdict
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import references, verdict
 from kernels_cute.entries import TracedKernel, made
 from kernels_cute.texts.plan import Step
 from tests.unit.toolchain.cute.executor.mutate import without

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.result import Results
+from conformance.results.result import Results
 from tilestack.__main__ import main
 from toolchain.contract.op import ops
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.compare import bound_for
+from conformance.ops.compare import bound_for
 from tests.unit.cubins import cubin
 from tilestack.own.new import TEMPLATE
 from tilestack.own.problem import Problem

@@ -32,7 +32,7 @@ ENTRIES = """if True:
     from tilestack.cli.common.options import SOURCES
     from toolchain.contract.sources import load_source
     found = {name: [spec.to_json() for spec in load_source(package).entries()] for name, package in SOURCES.items()}
-    import ci.report, conformance.run, gpt.model, tune
+    import ci.report, conformance.ops.run, gpt.model, tune
     for name in ("ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"):
         assert Path(sys.modules[name].__file__).is_relative_to(where), (name, sys.modules[name].__file__)
     print(json.dumps(found))

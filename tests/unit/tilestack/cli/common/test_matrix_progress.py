@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from conformance.result import CellResult
+from conformance.results.result import CellResult
 from tilestack.cli.common import matrix_progress
 from tilestack.cli.common.matrix_progress import Show
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from conformance.cases import Case
-from conformance.inputs import make_inputs
-from conformance.run import check_op, launchers, references
+from conformance.ops.inputs import make_inputs
+from conformance.ops.run import check_op, launchers, references
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import ptx
 from toolchain.contract.entry import EntrySpec

@@ -18,9 +18,9 @@ from toolchain.contract.targets import targets
 from toolchain.errors import TilestackError
 from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
 
-from .cases import Case
-from .cells import has_cell, may_borrow
-from .jobs import Job
+from ..cases import Case
+from ..cells import has_cell, may_borrow
+from ..jobs.jobs import Job
 from .run import OpRows, arrange, same_inputs
 
 LAUNCH = 1e7  # in units of `cost`: what a launch takes on the interpreter however small it is

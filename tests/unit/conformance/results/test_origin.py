@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import origin
-from conformance.origin import Origin
+from conformance.results import origin
+from conformance.results.origin import Origin
 from toolchain.bundles import checkout as checkouts
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import tile_ir

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.expression import Expression
+from conformance.results.expression import Expression
 from toolchain.errors import UsageError
 
 NAME = "layernorm-mlir-bf16-sm_90"

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from conformance.cases import CASES, Case
-from conformance.cell import Cell
-from conformance.inputs import Inputs, make_inputs
-from conformance.result import CellResult
-from conformance.run import attempt, check_op, launchers, references, run_ops, upload
-from conformance.smallest import layouts
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import attempt, check_op, launchers, references, run_ops, upload
+from conformance.ops.smallest import layouts
+from conformance.results.cell import Cell
+from conformance.results.result import CellResult
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec

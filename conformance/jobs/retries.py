@@ -17,9 +17,9 @@ from pathlib import Path
 from toolchain.errors import DeviceError
 from toolchain.tables import Check, check_keys, is_table, natural, read_table, tables, text
 
-from .result import CellResult
+from ..results.result import CellResult
 
-TABLE = Path(__file__).with_name("retries.toml")
+TABLE = Path(__file__).parents[1] / "retries.toml"
 LIMITS: Mapping[str, Check] = {"job": natural, "run": natural, "pause_s": natural, "silent_s": natural}
 ERROR: Mapping[str, Check] = {"code": natural, "name": text, "why": text}
 

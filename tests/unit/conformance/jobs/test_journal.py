@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.journal import Journal, Record, check_same, code_hash
-from conformance.result import CellResult
+from conformance.jobs.journal import Journal, Record, check_same, code_hash
+from conformance.results.result import CellResult
 from toolchain.errors import UsageError
 from toolchain.runtime.executor import Loaded
 
@@ -111,5 +111,5 @@ def test_the_kernels_that_ran_are_kept(journal: Journal) -> None:
 
 def test_an_edit_under_a_run_makes_it_no_other_run(monkeypatch: pytest.MonkeyPatch) -> None:
     before = code_hash()
-    monkeypatch.setattr("conformance.journal.CODE", ())  # as if all of it were gone
+    monkeypatch.setattr("conformance.jobs.journal.CODE", ())  # as if all of it were gone
     assert code_hash() == before and len(before) == 16

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.report import result as times
-from conformance import origin
-from conformance.origin import Origin
-from conformance.result import CellResult, Results
+from conformance.results import origin
+from conformance.results.origin import Origin
+from conformance.results.result import CellResult, Results
 from toolchain.bundles.bundle import write
 from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor

@@ -20,7 +20,7 @@ from toolchain.runtime.layout import dtype_name
 from toolchain.runtime.peers import Peers, SymmetricHeap, open_peers
 from toolchain.runtime.peers.channel import Channel
 
-from .cases import Case
+from ..cases import Case
 from .inputs import Inputs
 
 Array = NDArray[np.generic]
@@ -82,7 +82,8 @@ def _upload(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> li
             continue
         of_ranks = name in symmetric or name in each_own
         shape = array.shape[1:] if of_ranks else array.shape
-        padded, dtype = (*shape[:-1], shape[-1] + extra), dtype_name(array.dtype)  # as conformance.run lays them out
+        # As run.py lays them out.
+        padded, dtype = (*shape[:-1], shape[-1] + extra), dtype_name(array.dtype)
         everywhere = (
             heap.empty(padded, dtype) if name in symmetric else [e.empty(padded, dtype) for e in peers.executors]
         )

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import CASES, Case
-from conformance.inputs import make_inputs
-from conformance.jobs import JobContext
-from conformance.run import OpRows, upload
-from conformance.smallest import cheapest, cost, features, layouts, op_jobs, reference_cost, smallest
+from conformance.jobs.jobs import JobContext
+from conformance.ops.inputs import make_inputs
+from conformance.ops.run import OpRows, upload
+from conformance.ops.smallest import cheapest, cost, features, layouts, op_jobs, reference_cost, smallest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.compare import (
+from conformance.ops.compare import (
     Verdict,
     benchmark_bound,
     bound_for,
@@ -106,7 +106,7 @@ def test_a_benchmark_has_the_bounds_of_its_table_and_no_other() -> None:
 
 @pytest.mark.parametrize("place", [0, 9, 10, 36])
 def test_the_worst_element_is_found_in_whatever_part_it_is(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
-    monkeypatch.setattr("conformance.compare.PART", 10)
+    monkeypatch.setattr("conformance.ops.compare.PART", 10)
     reference = np.linspace(-1, 1, 37)
     eager = reference.astype(np.float32)
     result = eager.copy()
@@ -139,7 +139,7 @@ def test_results_of_every_dtype_are_compared(dtype: type) -> None:
 
 
 def test_equal_is_for_exact_outputs_without_any_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.compare.PART", 4)
+    monkeypatch.setattr("conformance.ops.compare.PART", 4)
     cache = np.array([1.0, np.nan, 3.0, 4.0, 5.0, np.nan])
     result = cache.astype(np.float32)
     assert equal("decode_attention", result, cache, "k_cache") == Verdict(0.0, 0.0)

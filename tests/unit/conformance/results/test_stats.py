@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance import stats
+from conformance.results import stats
 
 
 def test_the_interval_of_30_samples_are_the_10th_and_the_21st() -> None:

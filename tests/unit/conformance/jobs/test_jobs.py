@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import Case
-from conformance.cell import Cell
-from conformance.jobs import STOPS, Job, JobContext, WorkerSetup, run_here, run_in_processes
-from conformance.journal import Journal
-from conformance.result import CellResult
-from conformance.smallest import op_jobs
+from conformance.jobs.jobs import STOPS, Job, JobContext, WorkerSetup, run_here, run_in_processes
+from conformance.jobs.journal import Journal
+from conformance.ops.smallest import op_jobs
+from conformance.results.cell import Cell
+from conformance.results.result import CellResult
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import ConformanceError
 from toolchain.knobs import ROOT
@@ -146,7 +146,7 @@ def test_one_process_at_a_time_opens_a_device(bundle: Bundle, journal: Journal, 
 
 READY = """
 from multiprocessing import forkserver
-from conformance.jobs import get_ready
+from conformance.jobs.jobs import get_ready
 get_ready(["json"])
 print(open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read())
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from conformance.cell import CPU, Cell
+from conformance.results.cell import CPU, Cell
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.op import cell_name
 from toolchain.knobs import ROOT

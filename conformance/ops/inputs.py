@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from conformance.reference.float64 import LARGEST, LARGEST_I8, LEAST
 from toolchain.contract.op import CHANNEL, WORK, ops
 
-from .cases import Case
-from .cases.scaled import SCALED, SCALED_F8, SCALED_I8
-from .cases.weights_8bits import WEIGHT_8BITS, WEIGHT_F8, WEIGHT_I8
+from ..cases import Case
+from ..cases.scaled import SCALED, SCALED_F8, SCALED_I8
+from ..cases.weights_8bits import WEIGHT_8BITS, WEIGHT_F8, WEIGHT_I8
 from .normal import PERIOD, normal
 
 Array = NDArray[np.generic]

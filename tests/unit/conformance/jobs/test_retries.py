@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from conformance import matrix
-from conformance.cell import Cell
 from conformance.coverage import Suite
-from conformance.jobs import Job, JobContext, WorkerSetup, run_in_processes
-from conformance.journal import Journal
+from conformance.jobs.jobs import Job, JobContext, WorkerSetup, run_in_processes
+from conformance.jobs.journal import Journal
+from conformance.jobs.retries import TABLE, DeviceLost, Rows, declared, load, retries, with_retries
 from conformance.matrix import run_matrix
-from conformance.result import CellResult, Results
-from conformance.retries import TABLE, DeviceLost, Rows, declared, load, retries, with_retries
-from conformance.run import attempt
+from conformance.ops.run import attempt
+from conformance.results.cell import Cell
+from conformance.results.result import CellResult, Results
 from toolchain.bundles.bundle import Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec

@@ -22,7 +22,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.runtime.executor import Loaded
 
-from .result import CellResult, row_of
+from ..results.result import CellResult, row_of
 
 FILE = "journal.jsonl"
 CODE = ("conformance", "gpt", "toolchain")  # folders whose code decides what a row says
@@ -151,7 +151,7 @@ def code_hash() -> str:
     """The hash of the code that results depend on: inputs, references, comparison, interpreter. It is computed once
     in a process, because the process goes on with the code that it loaded, even if somebody edits the files."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     for folder in CODE:
         for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in (".py", ".toml")):
             digest.update(f"{path.relative_to(root)}\n".encode())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.cases import CASES, Case
-from conformance.inputs import make_inputs
+from conformance.ops.inputs import make_inputs
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.op import ops
 

@@ -27,9 +27,9 @@ from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor
 from toolchain.runtime.executor import Loaded
 
-from .filters import EVERYTHING, Filter
+from ..results.filters import EVERYTHING, Filter
+from ..results.result import CellResult
 from .journal import Journal
-from .result import CellResult
 from .retries import DeviceLost, declared
 
 STOPS = (signal.SIGINT, signal.SIGTERM)  # what ends a run from outside

@@ -51,7 +51,7 @@ def loosest(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=lambda v: (v.share, v.bound))
 
 
-TOLERANCES = Path(__file__).parent / "tolerances.toml"
+TOLERANCES = Path(__file__).parents[1] / "tolerances.toml"
 ROW: dict[str, tables.Check] = {
     "f32_ulps": lambda value: None if tables.is_number(value) else "a number",
     "exact": tables.flag,

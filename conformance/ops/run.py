@@ -28,17 +28,17 @@ from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
 
+from ..cases import Case
+from ..cells import has_cell, may_borrow
+from ..jobs.jobs import JobContext
+from ..jobs.retries import declared
+from ..results.cell import Cell
+from ..results.result import CellResult
+from ..results.stats import median
 from .both import both
-from .cases import Case
-from .cell import Cell
-from .cells import has_cell, may_borrow
 from .compare import Verdict, compare, equal, loosest, set_aside
 from .inputs import Inputs, make_inputs
-from .jobs import JobContext
 from .ranks import launch_ranks
-from .result import CellResult
-from .retries import declared
-from .stats import median
 
 Array = NDArray[np.generic]
 Expected = Mapping[str, tuple[Array, Array]]  # per output: float64 and the same-dtype eager result

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.normal import PERIOD, normal
+from conformance.ops.normal import PERIOD, normal
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

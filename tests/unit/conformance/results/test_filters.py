@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.filters import EVERYTHING, Shape, failed_rows, parse
-from conformance.result import CellResult, Results
+from conformance.results.filters import EVERYTHING, Shape, failed_rows, parse
+from conformance.results.result import CellResult, Results
 from toolchain.errors import UsageError
 
 CELL = "linear-py-bf16-cpu"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from conformance.both import both
+from conformance.ops.both import both
 
 
 def test_the_two_run_beside_one_another() -> None:

@@ -1,0 +1,1 @@
+"""Rows of results.json: what they say, where they come from, which are asked for."""
