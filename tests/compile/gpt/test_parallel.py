@@ -4,10 +4,8 @@ pass, and the same bits on each rank and in each run."""
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import re
-import secrets
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,8 +22,9 @@ from gpt.parallel import ParallelForward, ParallelGPT
 from gpt.parameters.weights import random_weights
 from gpt.reference import forward as reference
 from gpt.sampling import Sampling
+from tests.compile.gpt.processes import run_in_processes
 from toolchain.bundles.bundle import Bundle
-from toolchain.errors import TilestackError, UsageError
+from toolchain.errors import UsageError
 from toolchain.runtime import Launcher
 from toolchain.runtime.cpu import SMS
 from toolchain.runtime.peers import Peers, Place, open_peers, open_rank
@@ -239,12 +238,8 @@ def in_processes(
 ) -> list[str]:
     """What each of so many processes, one a rank, generates or says. `spoil`: called by each between two tokens.
     `halves`: instead a hash of the logits of a pass in halves."""
-    fork = multiprocessing.get_context("fork")
-    pipes = [fork.Pipe(duplex=False) for _ in range(count)]
-    meeting = secrets.token_hex(8)
 
-    def run(rank: int) -> str:
-        place = Place(rank, count, rank, meeting)
+    def run(place: Place) -> str:
         with open_rank(place, "cpu", sanitize=False) as peers:
             model = ParallelGPT(
                 config, random_weights(config, 5), [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32"
@@ -254,32 +249,11 @@ def in_processes(
             tokens: list[int] = []
             for step in generate_batch(model, [TOKENS[0, :3]], max_new_tokens=3, sampling=Sampling(temperature=0)):
                 tokens += [token for token in step if token is not None]
-                spoil(rank)
+                spoil(place.rank)
             peers.synchronize()
             return f"{tokens}"
 
-    def child(rank: int) -> None:
-        try:
-            said = run(rank)
-        except (TilestackError, RuntimeError) as error:
-            said = f"{type(error).__name__}: {error.args[0]}"
-        pipes[rank][1].send(said)
-
-    processes = [fork.Process(target=child, args=(rank,)) for rank in range(count)]
-    for process in processes:
-        process.start()
-    for _, end in pipes:
-        end.close()
-    found: list[str] = []
-    for (start, _), process in zip(pipes, processes, strict=True):
-        try:
-            found.append(start.recv())
-        except EOFError:
-            process.join()
-            found.append(f"exit code {process.exitcode}")
-    for process in processes:
-        process.join()
-    return found
+    return run_in_processes(count, run)
 
 
 def passed(model: ParallelGPT, *, halves: bool) -> str:

@@ -58,7 +58,9 @@ class Turns:
         from ...tileir import interpreter  # imported here because it needs xDSL
 
         launches = [step.launch for queue in self._queues if isinstance(step := queue.popleft(), Collective)]
-        if len(symbols := {launch.symbol for launch in launches}) > 1 or len({launch.grid for launch in launches}) > 1:
+        # Blocks that meet those of their number are as many on each rank.
+        grids = {each.grid for each in launches if isinstance(each, interpreter.Launch) or each.blocks_meet}
+        if len(symbols := {launch.symbol for launch in launches}) > 1 or len(grids) > 1:
             each = "; ".join(f"rank {rank} {one.symbol}, grid {one.grid}" for rank, one in enumerate(launches))
             raise LaunchError(
                 f"the ranks do not launch the same collective: {each}", hint=f"all {len(symbols)} on every rank"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...contract.op import CHANNEL
 from ...errors import NoGPU, UsageError
@@ -19,6 +22,7 @@ from .world import LOADING_S, Place, World
 
 if TYPE_CHECKING:
     from ...contract.entry import EntrySpec
+    from ...cute.executor.launches.entry import EntryLaunch
     from ...tileir.interpreter import Launch
 
 _MEETS_ONCE = frozenset(
@@ -97,7 +101,8 @@ def _check_apart(executor: CudaExecutor, world: World) -> None:
 
 class ProcessRank(CpuExecutor):
     """A rank on the CPU. A collective runs in one process after the other, each of which finds flags as if the others
-    had come: they have, or the processes would not have met."""
+    had come: they have, or the processes would not have met. Kernels of PTX, whose blocks wait for each other in the
+    middle of their work, run all together, in the process of rank 0."""
 
     def __init__(self, world: World, *, sanitize: bool) -> None:
         super().__init__(sanitize=sanitize)
@@ -115,6 +120,39 @@ class ProcessRank(CpuExecutor):
             )
         flags = next(a for p, a in zip((p for p in spec.params if p.dims), arrays, strict=True) if p.name == CHANNEL[0])
         return lambda: self._in_turn(launch, flags.select(0, self._world.rank), alone)
+
+    def step_of_threads(self, launch: EntryLaunch) -> Step:
+        return partial(self._by_first, launch) if launch.spec.op_spec.peers else super().step_of_threads(launch)
+
+    def _by_first(self, launch: EntryLaunch) -> None:
+        """Rank 0 gets what the others alone have, and gives back what became of it. What all ranks reach is there."""
+        from ...cute.executor.launches.entry import launch_together
+
+        world, spec, at = self._world, launch.spec, launch.symbol
+        if launch.blocks_meet:
+            at += f", grid {launch.grid}"
+        numbers = world.exchange(at, np.array([*launch.grid, *launch.scalars.values()], np.float64), LOADING_S)
+        own = [param for param in spec.params if param.dims and param.name not in spec.op_spec.peers]
+        given: dict[str, Sequence[NDArray[Any]]] = {
+            param.name: [each.copy() for each in world.exchange(f"{param.name} of {at}", launch.arrays[param.name])]
+            for param in own
+        }
+        if world.rank == 0:
+            launch_together([
+                replace(
+                    launch, grid=cast("tuple[int, int, int]", tuple(numbers[rank][:3].astype(int).tolist())),
+                    scalars=dict(zip(launch.scalars, numbers[rank][3:].tolist(), strict=True)),
+                    arrays={**launch.arrays, **{name: arrays[rank] for name, arrays in given.items()}},
+                )
+                for rank in range(world.ranks)
+            ])  # fmt: skip
+        for param in own:
+            if param.role == "output":
+                made = np.concatenate([each.reshape(-1) for each in given[param.name]])
+                found = world.exchange(f"{param.name} made by {at}", made, LOADING_S)[0]
+                first = sum(each.size for each in given[param.name][: world.rank])
+                array = launch.arrays[param.name]
+                array[...] = found[first : first + array.size].reshape(array.shape)
 
     def _in_turn(self, launch: Launch, flags: DeviceBuffer, alone: Step) -> None:
         """`flags` (R, B): this rank's own."""

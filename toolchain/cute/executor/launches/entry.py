@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ....contract.artifact import Form
 from ....contract.entry import ALIGNMENT, EntrySpec
+from ....contract.op import CHANNEL
 from ..state.memory import GlobalMemory
 from .arguments import Arguments, TensorMap
 from .launch import Launching, Report, launch, of_text
@@ -35,6 +36,11 @@ class EntryLaunch:
     @property
     def symbol(self) -> str:
         return self.spec.symbol
+
+    @property
+    def blocks_meet(self) -> bool:
+        """Whether each block meets those of its number on other ranks."""
+        return CHANNEL[0] in self.spec.op_spec.peers
 
     def run(self) -> Report:
         """Raises a Finding, SourceError or UsageError."""
