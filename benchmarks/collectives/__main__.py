@@ -15,10 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from toolchain import command
-from toolchain.errors import ToolchainError
+from toolchain import command, knobs
+from toolchain.errors import ToolchainError, UsageError
 from toolchain.files import write_whole
 from toolchain.runtime import Executor
+from toolchain.runtime.peers import Peers
 
 from ..rows import by_rows
 from .cases import COLLECTIVES, PassRow, Row
@@ -45,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     model = commands.add_parser("model", help="a GPT-2 on one GPU and on several: forward passes and decoding")
     model.add_argument("--bundle", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     model.add_argument("--source", default="py", help="of the kernels (default py)")
-    model.add_argument("--devices", type=int, default=2, metavar="N", help="GPUs (default 2)")
+    model.add_argument("--devices", type=int, default=2, metavar="N", help="GPUs (default 2); torchrun starts as many")
     model.add_argument("--model", default="xl", help="a size of GPT-2 (default xl)")
     model.add_argument("-o", "--output", type=Path, metavar="FILE", help="JSON too")
     model.set_defaults(run=_model)
@@ -83,28 +84,45 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _model(args: argparse.Namespace) -> int:
+    from conformance.cells import borrows_from
     from gpt.config import preset
     from toolchain.bundles.bundle import Bundle
     from toolchain.runtime import Launcher
-    from toolchain.runtime.peers import open_peers
 
     from .model import measure, table
 
-    config, bundle = preset(args.model), Bundle.load(args.bundle)
-    with open_peers([f"cuda:{number}" for number in range(args.devices)]) as peers:
-        launchers = [Launcher(bundle, args.source, executor) for executor in peers.executors]
-        rows = measure(config, launchers, peers, say=lambda row: print(row, flush=True))
-        environment = _environment(peers.executors, args.source) | {"model": args.model}
+    config, bundle, borrows = preset(args.model), Bundle.load(args.bundle), borrows_from(args.source)
+    with _opened(args.devices) as peers:
+        first = peers.numbers[0] == 0
+        launchers = [Launcher(bundle, args.source, each, borrows_from=borrows) for each in peers.executors]
+        rows = measure(config, launchers, peers, say=lambda row: first and print(row, flush=True))
+        environment = _environment(peers.executors, args.source, peers.ranks) | {"model": args.model}
+        if peers.world is not None:
+            environment["processes"] = "a process for each GPU"
+    if not first:
+        return 0
     if args.output is not None:
         _save(args.output, environment, rows)
     print(f"\n{', '.join(environment.values())}\n\n{table(rows)}")
     return 0
 
 
-def _environment(executors: Sequence[Executor], source: str) -> dict[str, str]:
+def _opened(devices: int) -> Peers:
+    """So many GPUs, or the one of this process, if torchrun has started as many."""
+    from toolchain.runtime.peers import Place, open_peers, open_rank
+
+    group = knobs.process_group()
+    if group is None:
+        return open_peers([f"cuda:{number}" for number in range(devices)])
+    if group.ranks != devices:
+        raise UsageError(f"{devices} devices for {group.ranks} processes", hint=f"--devices {group.ranks}")
+    return open_rank(Place(group.rank, group.ranks, group.local, group.meeting), "cuda")
+
+
+def _environment(executors: Sequence[Executor], source: str, ranks: int = 0) -> dict[str, str]:
     from toolchain.runtime import smi
 
-    gpus = f"{len(executors)} x {executors[0].name.split(' ', 1)[1]}"
+    gpus = f"{ranks or len(executors)} x {executors[0].name.split(' ', 1)[1]}"
     driver = smi.query(["driver_version"], smi.name_of(executors[0].device[1])) or [""]
     return {"gpus": gpus, "driver": driver[0], "source": source}
 

@@ -1,6 +1,9 @@
 """A GPT-2 on several GPUs beside the same on one: forward passes and decoding steps, whole batches, halves of them, and
 rows of the residual stream that are shared out where they can be.
 
+The ranks are of one process, or each is a process: then all call `measure`, and each also has the rows of its own GPU
+alone.
+
 Logits are compared with a reference in float64 before anything is timed: those of a model of few layers, which is as
 wide as the one that is timed and runs passes of the same sizes. Every pass is a graph on each GPU. No rank ends before
 the others have come, so of each sample the rank with the shortest time counts.
@@ -117,17 +120,21 @@ def _of_one(model: GPT, forward: Sequence[Sizes], decode: Sequence[int]) -> Iter
 def _of_all(
     model: ParallelGPT, forward: Sequence[Sizes], decode: Sequence[int]
 ) -> Iterator[tuple[str, str, list[float]]]:
-    executors = model.peers.executors
+    peers = model.peers
+
+    def shortest(us: float) -> float:
+        return min(float(each[0]) for each in peers.gather("a sample", [np.array([us])]))
+
     for batch, length in forward:
         for variant in _variants(model, batch, length):
             passes = _pass(model, batch, length, variant)
             passes.set_tokens(_tokens(model.config, batch, length))
-            yield _named(batch, length), variant, _timed(executors, passes.run)
-            model.peers.synchronize()
+            yield _named(batch, length), variant, _timed(peers.executors, passes.run, shortest=shortest)
+            peers.synchronize()
     for batch in decode:
         steps = ParallelDecode(model, [KVCache(rank, batch, model.config.n_ctx) for rank in model.ranks])
-        yield f"decode {batch}", WHOLE, _stepped(executors, steps, batch, model.config.n_ctx)
-        model.peers.synchronize()
+        yield f"decode {batch}", WHOLE, _stepped(peers.executors, steps, batch, model.config.n_ctx, shortest)
+        peers.synchronize()
 
 
 def _named(batch: int, length: int) -> str:
@@ -135,7 +142,8 @@ def _named(batch: int, length: int) -> str:
 
 
 def _stepped(
-    executors: Sequence[Executor], steps: Decode | ParallelDecode, batch: int, positions: int
+    executors: Sequence[Executor], steps: Decode | ParallelDecode, batch: int, positions: int,
+    shortest: Callable[[float], float] = float,
 ) -> list[float]:  # fmt: skip
     """Samples of a step behind a cache of so many `positions` that has LEFT free ones."""
     lengths = np.full(batch, positions - LEFT)
@@ -144,14 +152,15 @@ def _stepped(
         for _ in range(STEPS):
             steps.run()
 
-    return _timed(executors, run, STEPS, lambda: steps.reset(np.zeros(batch, np.int32), lengths))
+    return _timed(executors, run, STEPS, lambda: steps.reset(np.zeros(batch, np.int32), lengths), shortest)
 
 
 def _timed(
     executors: Sequence[Executor], run: Callable[[], object], count: int = 1,
-    prepare: Callable[[], object] = lambda: None,
+    prepare: Callable[[], object] = lambda: None, shortest: Callable[[float], float] = float,
 ) -> list[float]:  # fmt: skip
-    """Samples of one of the `count` passes that `run` starts, in µs. `prepare` is not timed."""
+    """Samples of one of the `count` passes that `run` starts, in µs. `prepare` is not timed. `shortest`: of a time of
+    this process those of all."""
 
     def once() -> float:
         prepare()
@@ -162,7 +171,7 @@ def _timed(
         ends = [executor.record() for executor in executors]
         for executor in executors:
             executor.synchronize()
-        return min(end.us_since(start) for start, end in zip(starts, ends, strict=True)) / count
+        return shortest(min(end.us_since(start) for start, end in zip(starts, ends, strict=True)) / count)
 
     return samples(once)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from gpt.config import LLAMAS, GPTConfig
 from gpt.generate import generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelForward, ParallelGPT
-from gpt.parameters.weights import SHIPPED, load, random_weights
+from gpt.parameters.weights import SHIPPED, load, random_weights, save
 from gpt.reference import forward as reference
 from gpt.sampling import Sampling
+from tests.gpu.gpt import rank
+from toolchain import knobs
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
@@ -90,6 +93,36 @@ def test_rows_shared_out_on_two_gpus(bundle: Bundle) -> None:
     eager = reference.eager(config, weights, tokens, dtype="bf16")
     compare("forward", "bf16", logits, reference.float64(config, weights, tokens), eager)
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_rows_shared_out_in_two_processes(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, copied: bool
+) -> None:
+    """The same bits as in one process, from a checkpoint that each reads one tensor at a time; rows are sent by the
+    products that read them, or `copied` by copy engines, in a branch of each graph."""
+    config = GPTConfig(n_layer=3, n_head=5, n_embd=320, n_ctx=512, vocab_size=257)
+    weights = random_weights(config, 3).astype("bf16")
+    save(tmp_path, config, weights)
+    least = rank.TOKENS.size if copied else rank.TOKENS.size + 1
+    monkeypatch.setattr("gpt.parameters.spread.COPIED_ROWS", least)
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        if peers.executors[0].target != "sm_90":  # which alone has such products
+            return
+        wanted = rank.digests(peers, bundle, tmp_path)
+    words = [sys.executable, "-m", "tests.gpu.gpt.rank", str(Path(bundle.root).absolute()), str(tmp_path), str(least)]
+    meeting = secrets.token_hex(8)
+    started = [
+        subprocess.Popen(words, env=knobs.in_process_group(each, 2, meeting), stdout=subprocess.PIPE, text=True)
+        for each in range(2)
+    ]
+    try:
+        found = [process.communicate(timeout=120)[0].split() for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert len(set(wanted)) == 1 and found == [wanted, wanted]
 
 
 def test_two_ranks_of_one_gpu_run_whole_batches(bundle: Bundle) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,19 +13,26 @@ from benchmarks.collectives.cases import PassRow
 from benchmarks.collectives.model import HALVES, ONE, ROWS, WHOLE, check, measure, table
 from gpt.config import GPTConfig
 from gpt.parallel import ParallelForward
+from tests.compile.gpt.processes import run_in_processes
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Launcher
-from toolchain.runtime.peers import Peers, open_peers
+from toolchain.runtime.peers import Peers, Place, open_peers, open_rank
 
 CONFIG = GPTConfig(n_layer=2, n_head=2, n_embd=64, n_ctx=16, vocab_size=67)
 
 
 @pytest.fixture
-def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peers]:
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples and steps."""
     monkeypatch.setattr(module, "samples", lambda once: [once()])
     monkeypatch.setattr(module, "STEPS", 2)
     monkeypatch.setattr(module, "LEFT", 2)
+
+
+@pytest.fixture
+def peers(few: None) -> Iterator[Peers]:
+    del few
     with open_peers(["cpu", "cpu"], sanitize=False) as opened:
         yield opened
 
@@ -40,6 +48,24 @@ def test_every_pass_has_a_row_of_each_variant(bundle: Bundle, peers: Peers) -> N
         ("decode 2", 2, WHOLE),
     ]  # fmt: skip
     assert all(0 < row.low <= row.ms <= row.high for row in rows)
+
+
+@pytest.mark.usefixtures("few")
+def test_of_processes_the_shortest_time_counts(bundle: Bundle) -> None:
+    """Each has its own GPU alone, and of a pass on all GPUs the same time."""
+
+    def run(place: Place) -> str:
+        with open_rank(place, "cpu", sanitize=False) as peers:
+            launchers = [Launcher(bundle, "py", peers.executors[0])]
+            rows = measure(CONFIG, launchers, peers, forward=[(2, 5)], decode=[2], say=str)
+        return json.dumps([(row.case, row.ranks, row.variant, row.ms) for row in rows])
+
+    first, second = (json.loads(said) for said in run_in_processes(2, run))
+    assert [row[:3] for row in first] == [
+        ["forward (2, 5)", 1, ONE], ["decode 2", 1, ONE], ["forward (2, 5)", 2, HALVES], ["forward (2, 5)", 2, WHOLE],
+        ["decode 2", 2, WHOLE],
+    ]  # fmt: skip
+    assert first[2:] == second[2:] and first[:2] != second[:2]
 
 
 def test_wrong_logits_of_the_second_half_are_found(

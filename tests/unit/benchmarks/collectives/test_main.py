@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.collectives import __main__ as program
-from toolchain.errors import ToolchainError
+from toolchain.errors import ToolchainError, UsageError
 
 
 def test_results_are_shown_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,6 +20,13 @@ def test_results_are_shown_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "| 1 KB | 4 ± 0 |" in capsys.readouterr().out
     assert program.main(["plot", str(results), "-o", str(tmp_path / "x.svg")]) == 0
     assert (tmp_path / "x.svg").read_text().startswith("<svg")
+
+
+def test_processes_that_are_not_as_many_as_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("WORLD_SIZE", "3"), ("RANK", "1"), ("LOCAL_RANK", "1")):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match="2 devices for 3 processes"):
+        program._opened(2)
 
 
 @pytest.mark.parametrize(
