@@ -80,7 +80,7 @@ def read(path: Path) -> Holder | None:
 def end_stale(path: Path) -> list[int]:
     """End the processes of a job whose supervisor is gone, with their sessions; their numbers. Raises DeviceError if
     one cannot be ended."""
-    victims = sorted(_holding(path))
+    victims = {pid: _stat(pid, STAT_STARTED) for pid in _holding(path)}
     for pid in victims:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -89,11 +89,13 @@ def end_stale(path: Path) -> list[int]:
         except PermissionError as error:
             raise DeviceError(f"process {pid} of a job that is lost cannot be ended", hint=f"kill {pid}") from error
     ends = time.monotonic() + WAIT
-    while left := _holding(path):
+    while left := _holding(path) | {
+        pid for pid, started in victims.items() if started is not None and _stat(pid, STAT_STARTED) == started
+    }:
         if time.monotonic() > ends:
-            raise DeviceError(f"processes {left} of a lost job do not end", hint="the driver may hang: boot")
+            raise DeviceError(f"processes {sorted(left)} of a lost job do not end", hint="the driver may hang: boot")
         time.sleep(0.02)
-    return victims
+    return sorted(victims)
 
 
 def _open(path: Path) -> int:

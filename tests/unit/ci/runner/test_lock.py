@@ -8,12 +8,13 @@ import signal
 import stat
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
 from ci.runner.lock import Held, Holder, end_stale, hold, read
+from tests.unit.processes import ends, runs
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
@@ -43,13 +44,6 @@ def holder(path: Path) -> tuple[subprocess.Popen[str], list[int]]:
         return started, [int(lines.readline()), int(lines.readline())]
 
 
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def test_one_has_it_and_gives_it_back(path: Path) -> None:
     with hold(path, "job-1") as (_, before):
         assert before is None
@@ -69,12 +63,12 @@ def test_it_is_given_back_after_an_error_too(path: Path) -> None:
 
 def test_a_job_whose_supervisor_was_killed_still_has_its_gpu_until_it_is_ended(path: Path) -> None:
     started, job = holder(path)
-    with pytest.raises(Held, match="with job-1") as found:
-        hold(path, "job-2").__enter__()
-    assert not found.value.stale
-    started.kill()
-    started.wait()
     try:
+        with pytest.raises(Held, match="with job-1") as found:
+            hold(path, "job-2").__enter__()
+        assert not found.value.stale
+        started.kill()
+        started.wait()
         with pytest.raises(Held, match="with job-1, which is gone; processes of its job are left: ") as found:
             hold(path, "job-2").__enter__()
         assert found.value.stale and all(map(runs, job))
@@ -83,8 +77,25 @@ def test_a_job_whose_supervisor_was_killed_still_has_its_gpu_until_it_is_ended(p
         with hold(path, "job-2") as (_, before):
             assert before is not None and before.job == "job-1" and not before.alive
     finally:
+        started.kill()
+        started.wait()
         for pid in filter(runs, job):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_the_end_of_all_of_them_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those without the lock too, which nothing else shows."""
+    started, job = holder(path)
+    started.kill()
+    started.wait()
+    kill = os.kill
+    late = threading.Timer(0.3, kill, (job[1], signal.SIGKILL))
+    monkeypatch.setattr("os.kill", lambda pid, number: late.start() if pid == job[1] else kill(pid, number))
+    try:
+        assert end_stale(path) == sorted(job)
+        assert not any(map(runs, job))
+    finally:
+        late.join()
 
 
 def test_one_that_waits_for_the_lock_is_not_taken_for_a_holder(path: Path) -> None:
@@ -108,10 +119,7 @@ def test_a_number_that_another_process_has_now_is_not_the_holder() -> None:
 
 def test_a_zombie_is_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
-    ends = time.monotonic() + 10
-    while runs(child.pid):
-        assert time.monotonic() < ends
-        time.sleep(0.005)
+    assert ends(child.pid)
     started = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19])
     assert not Holder(child.pid, started, "job").alive
     child.wait()
