@@ -29,8 +29,8 @@ def time_limit(seconds: float) -> Generator[None]:
             raise TimedOut(f"took longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
         yield
     finally:
         running = False

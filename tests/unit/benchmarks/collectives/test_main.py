@@ -30,14 +30,15 @@ def test_processes_that_are_not_as_many_as_the_devices(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [("import time; time.sleep(60)", "longer than 0.5 s"), ("exit(3)", "code 3")]
+    ("code", "limit_s", "said"),
+    [("import time; time.sleep(600)", 0.5, "longer than 0.5 s"), ("exit(3)", 60, "code 3")],
 )
 def test_peers_that_hang_or_fail_are_an_error(
-    code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    code: str, limit_s: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python"
     python.write_text(f"#!{sys.executable}\n{code}\n")
     python.chmod(0o755)
     monkeypatch.setattr(program.sys, "executable", str(python))
     with pytest.raises(ToolchainError, match=said):
-        program._peers(2, ["all_reduce"], 0.5)
+        program._peers(2, ["all_reduce"], limit_s)
