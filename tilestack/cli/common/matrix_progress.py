@@ -66,6 +66,8 @@ class Show:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        if self.lines:
+            self._ticking.join()  # else its line could come behind the end
         if self.status:
             self.status("")
 
