@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -136,13 +137,13 @@ def test_words_that_do_not_parse(words: list[str], capsys: pytest.CaptureFixture
     assert "usage: tilestack" in capsys.readouterr().err
 
 
-def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+def started(*words: str, cwd: Path = ROOT, stdout: int = subprocess.PIPE, **environment: str) -> subprocess.Popen[str]:
     # What a shell puts in the background ignores interrupts, and so would what these tests start there.
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         return subprocess.Popen(
             [sys.executable, "-m", "tilestack", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True,
             cwd=cwd, env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
         )  # fmt: skip
     finally:
@@ -151,12 +152,12 @@ def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Pop
 
 def test_a_reader_that_goes_away_is_no_error_but_ends_what_still_prints() -> None:
     for words, code in ((["--help"], 0), (["matrix", "list"], 141), (["verify", "kernels_mlir/gelu.mlir"], 0)):
-        process = started(*words)
-        assert process.stdout and process.stderr
-        process.stdout.close()
-        said = process.stderr.read()
-        process.stderr.close()
-        assert (process.wait(), said) == (code, ""), words
+        read, write = os.pipe()
+        os.close(read)  # before it starts: it must not have written everything by then
+        with started(*words, stdout=write) as process:
+            os.close(write)
+            _, said = process.communicate()
+        assert (process.returncode, said) == (code, ""), words
 
 
 @pytest.mark.parametrize("words", ["--help", "matrix list", "disassemble {}", "disassemble {} >&1 2>&-"])
@@ -182,6 +183,7 @@ def test_an_interrupt_ends_a_compile_quietly(tmp_path: Path) -> None:
     )  # fmt: skip
     while not (tmp_path / "cache").exists():  # it is compiling
         assert process.poll() is None
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the compiling processes get it too
     out, err = process.communicate()
     *progress, last = err.splitlines()  # after ten seconds it says how far it is

@@ -85,7 +85,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path):
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_whole(pipe, b"content")
-    reader.join(10)
+    reader.join(60)
     assert read == [b"content"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
 
 

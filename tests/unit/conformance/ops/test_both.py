@@ -8,7 +8,7 @@ from conformance.ops.both import both
 
 
 def test_the_two_run_beside_one_another() -> None:
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=60)
 
     def meet(name: str) -> str:
         met.wait()

@@ -11,7 +11,7 @@ from gpt.parameters.threads import in_threads
 
 def test_results_come_in_order_and_the_work_runs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILESTACK_JOBS", "3")
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=60)
 
     def work(number: int) -> int:
         together.wait()

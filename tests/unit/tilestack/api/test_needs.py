@@ -31,7 +31,7 @@ def test_a_bar_is_shown_on_a_terminal_once_work_takes_long(monkeypatch: pytest.M
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     with needs.shown_if_long("compiling k for sm_90"):
-        for _ in range(100):  # until the other thread has shown it
+        for _ in range(1200):  # until the other thread has shown it
             if "compiling k for sm_90" in terminal.getvalue():
                 break
             time.sleep(0.05)

@@ -29,7 +29,7 @@ def test_an_output_that_is_no_file_is_written_to_and_stays(run: Run, add_one: Pa
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     assert run("assemble", add_one, "-o", pipe) == (0, "", "")
-    reader.join(10)
+    reader.join(60)
     assert read == [whole.read_bytes()] and pipe.is_fifo()
 
 
