@@ -24,6 +24,10 @@ STEP_OPS: Mapping[str, Mapping[str, int]] = {
     "decode_step_texts_weight_f8": {**STEP_F8, **STEP_TEXTS},
     "decode_step_texts_weight_f8_logits": {**STEP_F8, **STEP_TEXTS, "K": 6288},
 }
+# Of two ranks that share the model: each has a half of the heads, the hidden units and the tokens.
+STEP_OF_RANKS = {
+    **STEP, "E": 1152, "F": 1536, "H": 6, "A": 384, "G": 192, "U": 8, "K": 25152, "S": 36864, "R": 2, "Q": 6144,
+}  # fmt: skip
 
 CASES: tuple[Case, ...] = (
     case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
@@ -106,4 +110,6 @@ CASES: tuple[Case, ...] = (
             ("GPT-2, a shorter cache", 200, 3),
         )
     ),
+    Case("decode_step_of_ranks", {**STEP_OF_RANKS, "P": 1024}, "GPT-2 on two ranks, the last place", gpu_only=True),
+    Case("decode_step_of_ranks", {**STEP_OF_RANKS, "P": 200}, "GPT-2 on two ranks, a shorter cache", gpu_only=True),
 )

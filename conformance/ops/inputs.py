@@ -168,7 +168,7 @@ def _scalar(case: Case, name: str) -> float:
     if name == "width":
         return WIDTH
     if name == "visible":
-        return case.dims["V"] - 3
+        return case.dims["K" if ops()[case.op].peers else "V"] - 3
     return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
 
 
@@ -262,6 +262,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case (("decode_step" | "decode_step_texts" | "decode_step_cache_f8"), ("qkv" | "proj" | "fc" | "out")):
             values /= np.sqrt(case.dims["F" if name == "out" else "C"])
+        case "decode_step_of_ranks", ("qkv" | "proj" | "fc" | "out" | "head"):
+            values /= np.sqrt(case.dims["R"] * case.dims["F"] if name == "out" else case.dims["C"])
         case op, "wte" if op in STEPS:
             values /= np.sqrt(case.dims["C"])
         case op, ("qkv_bias" | "proj_bias" | "fc_bias" | "out_bias" | "norm_bias" | "wpe") if op in STEPS:

@@ -78,11 +78,29 @@ def decode_step(
         hidden = keep(0.5 * hidden * (1 + np.tanh(wide(np.sqrt(2 / np.pi)) * (hidden + wide(0.044715) * hidden**3))))
         x = keep(x + added("out", layer, hidden @ weight_of("out", layer)))
     last = keep(by_rms(x - x.mean() if scaled else x) * a["norm_weight"] + a["norm_bias"])
-    if "head" in arrays:
+    if "head_scales" in arrays:
         logits = widened(_untiled(arrays["head"]), wide) @ last * a["head_scales"]
     else:
-        logits = widened(arrays["wte"], wide) @ last
+        logits = widened(arrays.get("head", arrays["wte"]), wide) @ last
     return (keep(logits)[None], after) if scales is None else (keep(logits)[None], after, scales)
+
+
+def decode_step_of_ranks(
+    arrays: Mapping[str, Array], rank: int, eps: float, *, wide: type[np.floating[Any]],
+    keep: Callable[[Array], Array],
+) -> tuple[Array, ...]:  # fmt: skip
+    """The same of a model that R ranks share: what one of them makes, logits (1, K) and its cache. `arrays`: what
+    differs from rank to rank has the ranks as its first dimension; the cache of each rank begins with the same."""
+    ranks = len(arrays["qkv"])
+    whole = {**arrays, "head": arrays["head"][rank], "cache": np.concatenate([arrays["cache"]] * ranks, 3)}
+    for name in ("qkv", "qkv_bias"):
+        layers, outputs, *inputs = arrays[name].shape[1:]
+        parts = arrays[name].reshape(ranks, layers, 3, outputs // 3, *inputs)
+        whole[name] = np.moveaxis(parts, 0, 2).reshape(layers, ranks * outputs, *inputs)
+    for name in ("proj", "fc", "fc_bias", "out"):
+        whole[name] = np.concatenate(list(arrays[name]), 1)
+    logits, after = decode_step(whole, eps, wide=wide, keep=keep)
+    return logits, np.split(after, ranks, 3)[rank]
 
 
 def decode_step_texts(

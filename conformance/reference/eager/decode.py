@@ -86,6 +86,15 @@ def decode_step(cache: Array, eps: float, visible: int, *, dtype: str, **arrays:
     return tuple(rounded(one, dtype) for one in made)
 
 
+def decode_step_of_ranks(
+    cache: Array, eps: float, visible: int, rank: int, *, dtype: str, **arrays: Array
+) -> tuple[Array, ...]:  # fmt: skip
+    del visible
+    given = {**arrays, "cache": cache}
+    made = whole.decode_step_of_ranks(given, rank, eps, wide=np.float32, keep=lambda x: f32(rounded(x, dtype)))
+    return tuple(rounded(one, dtype) for one in made)
+
+
 def decode_step_texts(cache: Array, eps: float, visible: int, *, dtype: str, **arrays: Array) -> tuple[Array, ...]:
     del visible
     given = {**arrays, "cache": cache}

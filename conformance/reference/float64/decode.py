@@ -84,6 +84,12 @@ def decode_step(cache: Array, eps: float, visible: int, **arrays: Array) -> tupl
     return whole.decode_step({**arrays, "cache": cache}, eps, wide=np.float64, keep=lambda x: x)
 
 
+def decode_step_of_ranks(cache: Array, eps: float, visible: int, rank: int, **arrays: Array) -> tuple[F64, ...]:
+    """A rank's logits and its cache."""
+    del visible
+    return whole.decode_step_of_ranks({**arrays, "cache": cache}, rank, eps, wide=np.float64, keep=lambda x: x)
+
+
 def decode_step_texts(cache: Array, eps: float, visible: int, **arrays: Array) -> tuple[F64, F64]:
     """Logits and the caches."""
     del visible

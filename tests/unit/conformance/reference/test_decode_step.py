@@ -47,3 +47,22 @@ def test_several_texts_are_each_a_step_of_its_own() -> None:
         wanted = float64.decode_step(**own, cache=caches[:, :, n], eps=1e-5, visible=24)
         assert np.array_equal(logits[n], wanted[0][0])
         assert np.array_equal(after[:, :, n], wanted[1], equal_nan=True)
+
+
+def test_ranks_that_share_a_model_make_its_step() -> None:
+    """Both begin with the same cache."""
+    more = {"R": 2, "E": 192, "F": 256, "H": 1, "A": 64, "G": 32, "K": 12, "Q": 8}
+    inputs = make_inputs(Case("decode_step_of_ranks", SIZES | more, ""), "bf16", seed=6)
+    a, cache = inputs.arrays, inputs.outputs["cache"]
+    made = [float64.decode_step_of_ranks(**a, cache=cache, eps=1e-5, visible=9, rank=rank) for rank in range(2)]
+    joined = {name: np.concatenate(list(a[name]), 1) for name in ("proj", "fc", "fc_bias", "out")}
+    joined |= {
+        name: np.concatenate([part for which in range(3) for part in a[name][:, :, which * 64 :][:, :, :64]], 1)
+        for name in ("qkv", "qkv_bias")
+    }
+    whole = {name: array for name, array in {**a, **joined}.items() if name != "head"}
+    logits, after = float64.decode_step(**whole, cache=np.concatenate([cache] * 2, 3), eps=1e-5, visible=24)
+    assert np.array_equal(np.concatenate([cache_of for _, cache_of in made], 3), after, equal_nan=True)
+    same = {**a, "head": np.stack([a["wte"][:12], a["wte"][12:]])}
+    made = [float64.decode_step_of_ranks(**same, cache=cache, eps=1e-5, visible=9, rank=rank) for rank in range(2)]
+    assert np.allclose(np.concatenate([own for own, _ in made], 1), logits)

@@ -70,15 +70,19 @@ class EntryLaunch:
         return Launching(of_text(self.text, spec.symbol), values, self.grid, form.block, form.shared_bytes)
 
 
-def launch_together(launches: Sequence[EntryLaunch]) -> Report:
-    """Runs a launch of each rank, all at the same time. What all ranks reach is one array, of which each has a view.
-    Raises as `EntryLaunch.run`."""
+def launch_together(
+    launches: Sequence[EntryLaunch], *more: Sequence[EntryLaunch], late: tuple[int, int] | None = None
+) -> list[Report]:  # fmt: skip
+    """Runs a launch of each rank, all at the same time, and then `more` of them. What all ranks reach is one array, of
+    which each has a view. `late`: see `launch_ranks`. Raises as `EntryLaunch.run`."""
     memory = GlobalMemory()
     bound = Arguments(memory)
-    made: list[Launching] = []
-    for rank, one in enumerate(launches):
-        shared = {name: launches[0].arrays[name] for name in one.spec.op_spec.peers}
-        made.append(replace(one, arrays={**one.arrays, **shared}).bound(bound, f" of rank {rank}"))
-        for array in shared.values():
-            memory.share(bound.known[id(array)])
-    return launch_ranks([made], memory)[0]
+    made = list[list[Launching]]()
+    for step in (launches, *more):
+        made.append([])
+        for rank, one in enumerate(step):
+            shared = {name: launches[0].arrays[name] for name in one.spec.op_spec.peers}
+            made[-1].append(replace(one, arrays={**one.arrays, **shared}).bound(bound, f" of rank {rank}"))
+            for array in shared.values():
+                memory.share(bound.known[id(array)])
+    return launch_ranks(made, memory, late)
