@@ -13,8 +13,9 @@ from toolchain.errors import SourceError, UsageError
 
 from . import layernorm
 from .attention import attention, attention_mma, attention_walk, cache_bf16, cache_f8
-from .decode import step
+from .decode import ranks, step
 from .decode.plan import RANKS, Step
+from .decode.ranks import RankStep
 from .products import linear, linear_sm90, tiles_sm90
 from .products.epilogues import EPILOGUES, Epilogue
 from .products.rms import RMS
@@ -111,6 +112,17 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
 
 
+def _decode_step_of_ranks(spec: EntrySpec) -> TracedKernel:
+    """`H`: heads of this rank; its hidden units are those of its blocks."""
+    c = spec.constants
+    units, apart = c["UNITS"], c["UNITS_APART"]
+    size = RankStep(
+        c["L"], c["C"], c["X"], c["K"], c["CLUSTERS"], (units, apart), c["SLOTS"], c["FLYING"], own_heads=c["H"],
+        own_hidden=RANKS * (c["H"] * units + (c["CLUSTERS"] - c["H"]) * apart), ranks=c["R"],
+    )  # fmt: skip
+    return TracedKernel(ranks.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
+
+
 def _decode_step_texts(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = texts.Step(c["L"], c["C"], c["X"], c["V"], c["SLOTS"], c["FLYING"], **_widths(spec))
@@ -155,6 +167,7 @@ KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "wgmma": _wgmma,
     "wgmma_of_ranks": _of_ranks,
     "decode_step": _decode_step,
+    "decode_step_of_ranks": _decode_step_of_ranks,
     "decode_step_texts": _decode_step_texts,
     "decode_step_texts_weight_f8": _decode_step_texts,
     "decode_step_texts_weight_f8_logits": _decode_step_texts,

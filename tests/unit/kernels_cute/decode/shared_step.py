@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ class Shared:
         whole = make_inputs(case, "bf16", seed=seed)
         cache = np.random.default_rng(seed).standard_normal((case.dims["L"], 2, positions, case.dims["H"] * HEAD))
         cache[:, :, int(whole.arrays["positions"][0]) :] = np.nan
-        whole.outputs["cache"] = cache.astype(whole.outputs["cache"].dtype)  # heads need not be as wide as C together
+        of_heads = {"cache": cache.astype(whole.outputs["cache"].dtype)}  # which need not be as wide as C together
+        whole = replace(whole, outputs={**whole.outputs, **of_heads})
         arrays = [_part(steps, rank, whole) for rank in range(len(steps))]
         return cls(steps, case, whole, arrays, np.zeros((len(steps), steps[0].met), np.int64))
 
