@@ -51,7 +51,7 @@ def launch_ranks(
         found: list[Mapping[str, Array]] = []
         taken = 0.0
         for _ in range(LAUNCHES):
-            buffers = _upload(case, inputs, peers, heap)
+            buffers = upload_ranks(case, inputs, peers, heap)
             # Captured first: a kernel that is loaded while another rank's runs on the same GPU would wait for its end.
             with peers.capture() as graphs:
                 for rank, launch in enumerate(launchers):
@@ -64,7 +64,7 @@ def launch_ranks(
                 each.synchronize()
             taken = (time.perf_counter() - started) * 1e6
             channel.check()
-            found.append({name: _stacked(case.op, name, buffers) for name in names})
+            found.append({name: stacked(case.op, name, buffers) for name in names})
         for executor_of in launchers:
             launcher.executor.ran |= executor_of.executor.ran
     for name, first in found[0].items():
@@ -73,7 +73,7 @@ def launch_ranks(
     return found[0], [taken] if executor.kind == "cpu" else []
 
 
-def _upload(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> list[dict[str, DeviceBuffer]]:
+def upload_ranks(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> list[dict[str, DeviceBuffer]]:
     """Each rank's arguments, but for the channel."""
     symmetric, each_own, extra = ops()[case.op].peers, ops()[case.op].own, int(case.misaligned)
     made: list[dict[str, DeviceBuffer]] = [{} for _ in peers.executors]
@@ -96,7 +96,7 @@ def _upload(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> li
     return made
 
 
-def _stacked(op: str, name: str, buffers: Sequence[Mapping[str, DeviceBuffer]]) -> Array:
+def stacked(op: str, name: str, buffers: Sequence[Mapping[str, DeviceBuffer]]) -> Array:
     """An output of all ranks: of one in peer memory the rank's own row."""
     own = [each[name].select(0, rank) if name in ops()[op].peers else each[name] for rank, each in enumerate(buffers)]
     return np.stack([buffer.numpy() for buffer in own])

@@ -11,13 +11,13 @@ SIZES = {"M": 8192, "N": 768, "K": 768, "B": 8, "T": 1024, "S": 1024, "H": 12, "
 
 def test_every_entry_is_for_the_target_and_has_a_grid() -> None:
     specs = list(load_table(TABLE).entries(SOURCE))
-    assert len({spec.symbol for spec in specs}) == len(specs) == 152
+    assert len({spec.symbol for spec in specs}) == len(specs) == 156
     assert {spec.op for spec in specs} == {
         "linear", "rms_linear", "rms_linear_gelu", "linear_residual", "linear_residual_squares", "linear_f8",
         "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8", "attention", "decode_step",
         "decode_step_texts", "decode_step_weight_f8", "decode_step_weight_f8_logits", "decode_step_cache_f8",
         "decode_step_weight_f8_cache_f8", "decode_step_weight_f8_logits_cache_f8", "decode_step_texts_weight_f8",
-        "decode_step_texts_weight_f8_logits",
+        "decode_step_texts_weight_f8_logits", "decode_step_of_ranks",
     }  # fmt: skip
     for spec in specs:
         x, y, z = spec.grid_for(SIZES, 132)
