@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import re
 from functools import cache
 
 from xdsl.context import Context
@@ -58,13 +60,15 @@ class _Placing(Parser):
 
     def __init__(self, dialects: Context, text: str, name: str) -> None:
         super().__init__(dialects, text, name)
-        self._text, self._name = text, name
+        self._name = name
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]  # where each begins
 
     def parse_operation(self) -> Operation:
         start = self._current_token.span.start
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
-            op.location = location.at(self._name, *_place(self._text, start))
+            line = bisect.bisect_right(self._lines, start)
+            op.location = location.at(self._name, line, start - self._lines[line - 1] + 1)
         return op
 
 
