@@ -62,7 +62,7 @@ class Shared:
                 given = {**arrays, "met": self.met}
                 if i + 1 < launches:
                     given["tokens"] = np.array([i], np.int32)
-                steps[i].append(EntryLaunch(str(kernel), spec, form, given, scalars, (s.blocks, 1, 1)))
+                steps[i].append(EntryLaunch(kernel, spec, form, given, scalars, (s.blocks, 1, 1)))
         launch_together(*steps, late=late)
 
     def visible(self, rank: int) -> int:

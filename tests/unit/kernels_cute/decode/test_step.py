@@ -64,8 +64,7 @@ def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None, op: str = O
         "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
         together=traced.together,
     )  # fmt: skip
-    text = str(kernel or traced.kernel)
-    EntryLaunch(text, spec, form, arrays, inputs.scalars, (8 * sizes["CLUSTERS"], 1, 1)).run()
+    EntryLaunch(kernel or traced.kernel, spec, form, arrays, inputs.scalars, (8 * sizes["CLUSTERS"], 1, 1)).run()
     return arrays
 
 
@@ -116,12 +115,12 @@ def test_a_cache_in_8_bits_gets_what_the_models_ops_append(op: str) -> None:
 
 
 def test_the_next_launch_finds_its_sums_cleared() -> None:
-    """Also with one cluster alone."""
-    case = _case(ALONE, 32)
+    """Also with one cluster alone. Its kernel is text, as a bundle has it."""
+    case, text = _case(ALONE, 32), str(_traced(ALONE)[1].kernel)
     inputs = make_inputs(case, "bf16", seed=2)
-    first = _step(ALONE, inputs)
+    first = _step(ALONE, inputs, text)
     _check(first, case, inputs)
-    again = _step(ALONE, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
+    again = _step(ALONE, replace(inputs, outputs={name: first[name] for name in inputs.outputs}), text)
     assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
 
 

@@ -55,7 +55,7 @@ def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None, op: str = O
         "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
         together=traced.together,
     )  # fmt: skip
-    EntryLaunch(str(kernel or traced.kernel), spec, form, arrays, inputs.scalars, (sizes["C"] // 8, 1, 1)).run()
+    EntryLaunch(kernel or traced.kernel, spec, form, arrays, inputs.scalars, (sizes["C"] // 8, 1, 1)).run()
     return arrays
 
 
@@ -71,12 +71,12 @@ def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
 
 
 def test_it_computes_a_step_of_each_text_and_the_next_launch_finds_its_sums_cleared() -> None:
-    """Where a cache is not filled it has NaN."""
-    case = _case(SMALL, 37)
+    """Where a cache is not filled it has NaN. The kernel is text, as a bundle has it."""
+    case, text = _case(SMALL, 37), str(_spec(tuple(SMALL.items()))[1].kernel)
     inputs = make_inputs(case, "bf16", seed=1)
-    first = _step(SMALL, inputs)
+    first = _step(SMALL, inputs, text)
     _check(first, case, inputs)
-    again = _step(SMALL, replace(inputs, outputs={name: first[name] for name in inputs.outputs}))
+    again = _step(SMALL, replace(inputs, outputs={name: first[name] for name in inputs.outputs}), text)
     assert np.array_equal(again["logits"], first["logits"]) and (again["launches"] == 2).all()
 
 

@@ -1,4 +1,4 @@
-"""An entry of a bundle on the executor: its kernel as text, and the arguments as a launch passes them."""
+"""An entry of a bundle on the executor: its kernel as text or as traced, and the arguments as a launch passes them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from numpy.typing import NDArray
 from ....contract.artifact import Form
 from ....contract.entry import ALIGNMENT, EntrySpec
 from ....contract.op import CHANNEL
+from ...dsl.trace import Kernel
 from ..state.memory import GlobalMemory
 from .arguments import Arguments, TensorMap
-from .launch import Launching, Report, launch, of_text
+from .launch import Launching, Report, launch, of_text, of_traced
 from .ranks import launch_ranks
 
 
 @dataclass(frozen=True)
 class EntryLaunch:
     """A launch of the kernel of an entry. `arrays`, `scalars`: by the op's parameters; arrays are changed in place.
+    `kernel`: as text, or as it was traced, which saves printing and reading it.
 
     What the entry does not ask for, it does not get: an array lies at a multiple of 16 bytes only if it is `aligned`,
     and its rows have gaps unless it is `contiguous`.
     """
 
-    text: str
+    kernel: str | Kernel
     spec: EntrySpec
     form: Form
     arrays: Mapping[str, NDArray[Any]]
@@ -67,7 +69,8 @@ class EntryLaunch:
         for made in form.maps:
             said = TensorMap(self.arrays[made.array], made.box, made.swizzle)
             values.append(bound.tensor_map(made.array, said, ALIGNMENT))
-        return Launching(of_text(self.text, spec.symbol), values, self.grid, form.block, form.shared_bytes)
+        made = of_text(self.kernel, spec.symbol) if isinstance(self.kernel, str) else of_traced(self.kernel)
+        return Launching(made, values, self.grid, form.block, form.shared_bytes)
 
 
 def launch_together(

@@ -94,6 +94,12 @@ def of_text(text: str, name: str = "") -> Program:
     return program(lowered(parse(text)), name)
 
 
+@functools.lru_cache(maxsize=8)
+def of_traced(kernel: Kernel) -> Program:
+    """The kernel. Raises SourceError or UsageError."""
+    return program(lowered(kernel), kernel.name)
+
+
 def launch(
     made: Program, values: Sequence[Any], memory: GlobalMemory, grid: tuple[int, int, int], dims: tuple[int, int, int],
     shared_bytes: int, parts: Sequence[SharedPart] = (), cluster: tuple[int, int, int] = (1, 1, 1), *,
