@@ -7,8 +7,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from ..cache.rope_append import as_they_are, normed_heads, rope_and_append
-from ..eight_bits.f8 import LARGEST
-from ..eight_bits.scaled import scale_within
+from ..eight_bits.quantize import LARGEST, scale_within
 from .attention import LEAST, LOG2_E, load_position, scores
 
 ConstInt = ct.Constant[int]

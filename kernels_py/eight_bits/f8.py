@@ -1,74 +1,13 @@
-"""Products of 8-bit floats (e4m3), and the rounding to them. The tensor cores add up fast, in fewer bits than f32 has:
-over a step of K, over a run of RUN steps, or over the whole of a K that is not long. Sums of steps or runs are added
-up in f32. That takes a second accumulator, so a tile is smaller."""
+"""Products of 8-bit floats (e4m3). The tensor cores add up fast, in fewer bits than f32 has: over a step of K, over a
+run of RUN steps, or over the whole of a K that is not long. Sums of steps or runs are added up in f32. That takes a
+second accumulator, so a tile is smaller."""
 
 from __future__ import annotations
 
 import cuda.tile as ct
 
-from ..products.products import Int, add_residual, gelu_of_value, load, store_directly
-from ..rows.layernorm import block
-from .scaled import (
-    persistent_scaled,
-    round_norm,
-    round_norm_in_two,
-    round_rows,
-    round_rows_in_two,
-    round_whole_rows,
-)
-
-LARGEST = 448.0  # of f8E4M3FN
-
-
-@ct.kernel
-def quantize_rows(x, out, scales, R: Int, BC: Int):
-    """Rows of any width"""
-
-    def store_tile(m, n, value):
-        store_directly(out, (m, n), value)
-
-    round_rows(x, scales, R, BC, LARGEST, store_tile)
-
-
-@ct.kernel
-def quantize_rows_resident(x, out, scales, R: Int, BC: Int):
-    """The same of R rows of at most BC columns, which stay in registers: x is read once."""
-
-    def store_tile(m, n, value):
-        store_directly(out, (m, n), value)
-
-    m = ct.bid(0)
-    round_whole_rows(block(x, m, R, BC), scales, m, LARGEST, store_tile)
-
-
-@ct.kernel
-def quantize_rows_two_tiles(x, out, scales, R: Int, BC: Int, BR: Int):
-    """The same of R rows of BC + BR columns"""
-
-    def store_tile(m, n, value):
-        store_directly(out, (m, n), value)
-
-    round_rows_in_two(x, scales, R, BC, BR, LARGEST, store_tile)
-
-
-@ct.kernel
-def layernorm_f8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
-    """layernorm of R rows of at most BC columns, and the rounding of its result"""
-
-    def store_tile(m, n, value):
-        store_directly(out, (m, n), value)
-
-    round_norm(x, weight, bias, scales, eps, R, BC, LARGEST, store_tile)
-
-
-@ct.kernel
-def layernorm_f8_two_tiles(x, weight, bias, out, scales, eps, R: Int, BC: Int, BR: Int):
-    """The same of R rows of BC + BR columns"""
-
-    def store_tile(m, n, value):
-        store_directly(out, (m, n), value)
-
-    round_norm_in_two(x, weight, bias, scales, eps, R, BC, BR, LARGEST, store_tile)
+from ..products.products import Int, gelu_of_value, load
+from .scaled import activated, added, persistent_scaled, plain
 
 
 def f8_run(x, weight, m, n, first, end, BM, BN, BK):
@@ -81,7 +20,7 @@ def f8_run(x, weight, m, n, first, end, BM, BN, BK):
 
 
 def persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue):
-    """The hole: `epilogue(value, m, n)` gets the scaled product with its bias in f32."""
+    """The hole: `epilogue(value, m, n, dtype)` gets the scaled product with its bias in f32."""
 
     def product(m, n, steps):
         acc = ct.zeros((BM, BN), ct.float32)
@@ -114,60 +53,33 @@ def persistent_f8_in_runs(x, x_scales, weight, weight_scales, bias, out, BM, BN,
     persistent_scaled(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, product, epilogue)
 
 
-def plain(schedule, x, x_scales, weight, weight_scales, bias, out, *sizes):
-    """out = (x @ weight.T) * scales + bias"""
-
-    def epilogue(value, m, n):
-        return value
-
-    schedule(x, x_scales, weight, weight_scales, bias, out, *sizes, epilogue)
-
-
-def activated(schedule, x, x_scales, weight, weight_scales, bias, out, *sizes):
-    """out = gelu of it"""
-
-    def epilogue(value, m, n):
-        return gelu_of_value(value, out.dtype)
-
-    schedule(x, x_scales, weight, weight_scales, bias, out, *sizes, epilogue)
-
-
 def activated_to_f8(schedule, x, x_scales, weight, weight_scales, bias, factors, out, *sizes):
-    """out = gelu of it * factors, in 8 bits"""
+    """out = gelu of the product * factors, in 8 bits"""
 
-    def epilogue(value, m, n):
-        return gelu_of_value(value, out.dtype) * load(factors, (n,), (sizes[1],))[None, :]
-
-    schedule(x, x_scales, weight, weight_scales, bias, out, *sizes, epilogue)
-
-
-def added(schedule, x, x_scales, weight, weight_scales, bias, residual, out, *sizes):
-    """out = residual + it. The residual may be the output itself: each block reads just what it writes."""
-
-    def epilogue(value, m, n):
-        return add_residual(value, load(residual, (m, n), (sizes[0], sizes[1])))
+    def epilogue(value, m, n, dtype):
+        return gelu_of_value(value, dtype) * load(factors, (n,), (sizes[1],))[None, :]
 
     schedule(x, x_scales, weight, weight_scales, bias, out, *sizes, epilogue)
 
 
 @ct.kernel
 def linear_f8(x, x_scales, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int, GROUP: Int):
-    plain(persistent_f8, x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP)
+    persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, plain)
 
 
 @ct.kernel
 def linear_f8_whole(x, x_scales, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int, GROUP: Int):
-    plain(persistent_f8_whole, x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP)
+    persistent_f8_whole(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, plain)
 
 
 @ct.kernel
 def linear_gelu_f8(x, x_scales, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int, GROUP: Int):
-    activated(persistent_f8, x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP)
+    persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, activated)
 
 
 @ct.kernel
 def linear_gelu_f8_whole(x, x_scales, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int, GROUP: Int):
-    activated(persistent_f8_whole, x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP)
+    persistent_f8_whole(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, activated)
 
 
 @ct.kernel

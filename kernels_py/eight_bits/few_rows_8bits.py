@@ -8,7 +8,8 @@ import cuda.tile as ct
 
 from ..products.other_products import steps_of_part
 from ..products.products import Int, load, store_directly
-from .weights_8bits import STEPS, activated, added, of_columns, plain
+from .scaled import activated, plain
+from .weights_8bits import STEPS, added, of_columns
 
 
 def weight_ahead(weight, n, first, dtype, BN, BK):
@@ -40,14 +41,14 @@ def turned_product(rows, tiles, BM, BN):
 
 
 def ahead_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue):
-    """Few rows of at most STEPS BK columns. The hole: `epilogue(value, m, n)` gets the scaled product with its bias in
-    f32."""
+    """Few rows of at most STEPS BK columns. The hole: `epilogue(value, m, n, dtype)` gets the scaled product with its
+    bias in f32."""
     n, m = ct.bid(0), ct.bid(1)
     tiles = weight_ahead(weight, n, 0, x.dtype, BN, BK)
     scales, biases = of_columns(weight_scales, n, BN), of_columns(bias, n, BN)
     ct.grid_dependency_control_wait()
     value = turned_product(rows_ahead(x, m, 0, BM, BK), tiles, BM, BN) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 def split_k_over_8bits(x, weight, weight_scales, partial, BM, BN, BK):
@@ -75,12 +76,12 @@ def split_k_ahead_over_8bits(x, weight, weight_scales, partial, BM, BN, BK):
 
 @ct.kernel
 def linear_weight_f8_ahead(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(ahead_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    ahead_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, plain)
 
 
 @ct.kernel
 def linear_gelu_weight_f8_ahead(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(ahead_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    ahead_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, activated)
 
 
 @ct.kernel

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from ..products.products import Int, gelu_of_value, load, load_directly, store_directly
+from ..products.products import Int, load, load_directly, store_directly
 from .few_rows_8bits import rows_ahead, turned_product, turned_step, weight_ahead
+from .scaled import activated, plain
 from .weights_8bits import STEPS, of_columns, read_ahead
 
 
@@ -66,7 +67,7 @@ def normed_product(x, norm_weight, norm_bias, weight, eps, m, n, BM, BN, BK):
     return ct.permute(acc, (1, 0))
 
 
-# Schedules. The hole: `epilogue(value, m, n)` gets the scaled product with its bias in f32.
+# Schedules. The hole: `epilogue(value, m, n, dtype)` gets the scaled product with its bias in f32.
 
 
 def norm_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, epilogue):
@@ -75,7 +76,7 @@ def norm_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out,
     scales, biases = of_columns(weight_scales, n, BN), of_columns(bias, n, BN)
     ct.grid_dependency_control_wait()
     value = normed_product(x, norm_weight, norm_bias, weight, eps, m, n, BM, BN, BK) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 def norm_ahead_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, epilogue):
@@ -86,7 +87,7 @@ def norm_ahead_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias
     ct.grid_dependency_control_wait()
     rows = normed_at_once(rows_ahead(x, m, 0, BM, BK), norm_weight, norm_bias, x.shape[1], eps, BM, BK)
     value = turned_product(rows, tiles, BM, BN) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 def norm_one_row_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, epilogue):
@@ -100,69 +101,49 @@ def norm_one_row_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bi
         row = (*row, load_directly(x, (m, k), (BM, BK)))
     rows = normed_at_once(row, norm_weight, norm_bias, x.shape[1], eps, BM, BK)
     value = one_row_product(rows, tiles, BN, BK) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
-
-
-def norm_plain(schedule, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK):
-    """out = layernorm(x) @ weight.T * scales + bias"""
-
-    def epilogue(value, m, n):
-        return value
-
-    schedule(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, epilogue)
-
-
-def norm_activated(schedule, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK):
-    """out = gelu of it"""
-
-    def epilogue(value, m, n):
-        return gelu_of_value(value, out.dtype)
-
-    schedule(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, epilogue)
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 @ct.kernel
 def layernorm_linear_weight_f8(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_plain(norm_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
+    norm_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, plain)
 
 
 @ct.kernel
 def layernorm_linear_weight_f8_ahead(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_plain(norm_ahead_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
+    norm_ahead_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, plain)
 
 
 @ct.kernel
 def layernorm_linear_weight_f8_one_row(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_plain(norm_one_row_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
+    norm_one_row_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, plain)
 
 
 @ct.kernel
 def layernorm_linear_gelu_weight_f8(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_activated(norm_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
+    norm_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, activated)
 
 
 @ct.kernel
 def layernorm_linear_gelu_weight_f8_ahead(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_activated(norm_ahead_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK)
+    norm_ahead_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, activated)
 
 
 @ct.kernel
 def layernorm_linear_gelu_weight_f8_one_row(
     x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM: Int, BN: Int, BK: Int
 ):
-    norm_activated(
-        norm_one_row_over_8bits, x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK
-    )
+    norm_one_row_over_8bits(x, norm_weight, norm_bias, weight, weight_scales, bias, out, eps, BM, BN, BK, activated)
 
 
 # A kernel has no dtype of its own: integers take those of floats.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from ..products.matmul import gated
-from ..products.products import Int, add_residual, gelu_of_value, load, load_directly, store_directly
+from ..products.products import Int, add_residual, load, load_directly, store_directly
+from .scaled import activated, plain
 
 STEPS = 3  # of K, in kernels for one row
 
@@ -45,12 +46,12 @@ def of_columns(vector, n, BN):
 
 
 def over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue):
-    """Any number of rows. The hole: `epilogue(value, m, n)` gets the scaled product with its bias in f32."""
+    """Any number of rows. The hole: `epilogue(value, m, n, dtype)` gets the scaled product with its bias in f32."""
     n, m = ct.bid(0), ct.bid(1)
     scales, biases = of_columns(weight_scales, n, BN), of_columns(bias, n, BN)
     ct.grid_dependency_control_wait()
     value = rows_product(x, weight, m, n, BM, BN, BK) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 def one_row_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue):
@@ -60,31 +61,13 @@ def one_row_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue
     tiles = read_ahead(weight, n, x.dtype, BN, BK)
     ct.grid_dependency_control_wait()
     value = one_row_product(x, tiles, m, BN, BK) * scales + biases
-    store_directly(out, (m, n), epilogue(value, m, n))
-
-
-def plain(schedule, x, weight, weight_scales, bias, out, BM, BN, BK):
-    """out = x @ weight.T * scales + bias"""
-
-    def epilogue(value, m, n):
-        return value
-
-    schedule(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue)
-
-
-def activated(schedule, x, weight, weight_scales, bias, out, BM, BN, BK):
-    """out = gelu of it"""
-
-    def epilogue(value, m, n):
-        return gelu_of_value(value, out.dtype)
-
-    schedule(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue)
+    store_directly(out, (m, n), epilogue(value, m, n, out.dtype))
 
 
 def added(schedule, x, weight, weight_scales, bias, residual, out, BM, BN, BK):
-    """out = residual + it. The residual may be the output itself: each block reads just what it writes."""
+    """The product is added to the residual, which may be the output itself: each block reads just what it writes."""
 
-    def epilogue(value, m, n):
+    def epilogue(value, m, n, dtype):
         return add_residual(value, load_directly(residual, (m, n), (BM, BN)))
 
     schedule(x, weight, weight_scales, bias, out, BM, BN, BK, epilogue)
@@ -116,12 +99,12 @@ def one_row_pair_over_8bits(x, gate, gate_scales, up, up_scales, out, BM, BN, BK
 
 @ct.kernel
 def linear_weight_f8(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, plain)
 
 
 @ct.kernel
 def linear_gelu_weight_f8(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, activated)
 
 
 @ct.kernel
@@ -136,12 +119,12 @@ def swiglu_weight_f8(x, gate, gate_scales, up, up_scales, out, BM: Int, BN: Int,
 
 @ct.kernel
 def linear_weight_f8_one_row(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    plain(one_row_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    one_row_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, plain)
 
 
 @ct.kernel
 def linear_gelu_weight_f8_one_row(x, weight, weight_scales, bias, out, BM: Int, BN: Int, BK: Int):
-    activated(one_row_over_8bits, x, weight, weight_scales, bias, out, BM, BN, BK)
+    one_row_over_8bits(x, weight, weight_scales, bias, out, BM, BN, BK, activated)
 
 
 @ct.kernel
