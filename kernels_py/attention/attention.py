@@ -24,6 +24,12 @@ def scores(queries, keys, TF32):
     return ct.mma(queries, ct.permute(keys, (1, 0)), zero)
 
 
+def nothing_yet(rows, D, least):
+    """What the online softmax begins with: the maximum and the sum, (rows, 1), and the result, (rows, D)."""
+    maximum = ct.full((rows, 1), least, ct.float32)
+    return maximum, ct.zeros((rows, 1), ct.float32), ct.zeros((rows, D), ct.float32)
+
+
 def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
     """One step of the online softmax: a tile of scores and its values, to the running maximum, sum and result. Scores
     are in units of log 2 once scaled, so that exp2 serves for exp; its results below 2^-126 are 0."""
@@ -109,9 +115,7 @@ def flash(q, k, v, out, scale, D, BT, BS, GROUP, TF32):
     if TF32:
         queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
-    maximum = ct.full((BT, 1), -float("inf"), ct.float32)
-    total = ct.zeros((BT, 1), ct.float32)
-    acc = ct.zeros((BT, D), ct.float32)
+    maximum, total, acc = nothing_yet(BT, D, -float("inf"))
     for j in range(whole):
         score = scores(queries, load_kv(k, b, j, h, BS, D), TF32)
         values = load_kv(v, b, j, h, BS, D)
@@ -145,9 +149,7 @@ def decode_attention(
     first = z * SPAN
     query = ct.broadcast_to(load_head(q, b, h, D), (R, D))
     scale_log2 = scale * LOG2_E
-    maximum = ct.full((R, 1), LEAST, ct.float32)
-    total = ct.zeros((R, 1), ct.float32)
-    acc = ct.zeros((R, D), ct.float32)
+    maximum, total, acc = nothing_yet(R, D, LEAST)
 
     before = ct.minimum(first + SPAN, position)  # positions of this span that were there before
     for j in range(first // BS, before // BS):
@@ -222,9 +224,7 @@ def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
     """One block puts one head's spans together, BZ at a time."""
     h, b = ct.bid(0), ct.bid(1)
     spans = partial.shape[2]
-    maximum = ct.full((1, 1), LEAST, ct.float32)
-    total = ct.zeros((1, 1), ct.float32)
-    acc = ct.zeros((1, D), ct.float32)
+    maximum, total, acc = nothing_yet(1, D, LEAST)
     for j in range(ct.cdiv(spans, BZ)):
         there = ((j * BZ + ct.arange(BZ, dtype=ct.int32)) < spans)[:, None]
         tops, sums, part = load_spans(stats, partial, b, h, j, D, BZ)

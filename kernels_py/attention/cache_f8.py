@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from ..cache.rope_append import as_they_are, normed_heads, rope_and_append
+from ..cache.rope_append import as_they_are, norm_rope_and_append, rope_and_append
 from ..eight_bits.quantize import LARGEST, scale_within
-from .attention import LEAST, LOG2_E, load_position, scores
+from .attention import LEAST, LOG2_E, load_position, nothing_yet, scores
+from .grouped import store_group_span
 
 ConstInt = ct.Constant[int]
 
@@ -69,18 +70,12 @@ def norm_rope_append_f8(
 ):  # fmt: skip
     """The same of heads that are normed first, as Qwen3 does."""
 
-    def keys(first, second):
-        return normed_heads(first, second, k_weight, eps, D, E)
-
-    def queries(first, second):
-        return normed_heads(first, second, q_weight, eps, D, E)
-
     def append(first, second, value, own, at, g):
         first, second = as_they_are(first.astype(k.dtype), second.astype(k.dtype))
         append_rounded_halves(first, second, k_cache, k_scales, own, at, g)
         append_rounded(value.reshape((1, D)).astype(ct.float32), v_cache, v_scales, own, at, g)
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries)
+    norm_rope_and_append(q, k, v, positions, cos, sin, q_weight, k_weight, turned, eps, D, E, BQ, append)
 
 
 def load_narrow(cache, scales, b, j, g, BS, D):
@@ -133,9 +128,7 @@ def grouped_decode_attention_f8(
     wide = ct.load(q, index=(b, g, part, 0), shape=at, padding_mode=zero).reshape((BQ, D)).astype(ct.float32)
     unit = scale_within(largest_in(wide), LARGEST)[:, None]
     queries, factor = (wide * (1.0 / unit)).astype(ct.float16), unit * (scale * LOG2_E)
-    maximum = ct.full((BQ, 1), LEAST, ct.float32)
-    total = ct.zeros((BQ, 1), ct.float32)
-    acc = ct.zeros((BQ, D), ct.float32)
+    maximum, total, acc = nothing_yet(BQ, D, LEAST)
     first = z * SPAN
     for j in range(first // BS, ct.minimum(first + SPAN, position) // BS):
         maximum, total, acc = narrow_step(
@@ -146,10 +139,7 @@ def grouped_decode_attention_f8(
             queries, factor, k_cache, v_cache, k_scales, v_scales, b, g, position // BS, BS, D, maximum, total, acc,
             position, True,
         )  # fmt: skip
-    column = (1, 1, BQ, 1, 1)
-    ct.store(partial, index=(b, g, part, z, 0), tile=acc.reshape((1, 1, BQ, 1, D)), allow_tma=False)
-    ct.store(stats, index=(b, g, part, z, 0), tile=maximum.reshape(column), allow_tma=False)
-    ct.store(stats, index=(b, g, part, z, 1), tile=total.reshape(column), allow_tma=False)
+    store_group_span(partial, stats, b, g, part, z, acc, maximum, total, BQ, D)
 
 
 def load_narrow_directly(cache, scales, b, j, g, BS, D):

@@ -18,6 +18,28 @@ from .attention import (
 ConstInt = ct.Constant[int]
 
 
+def whole_span(score, values, D, R):
+    """The maximum (1, R), the sum (1, R) and the weighted values (D, R) of a span before the new position, from its
+    scores (SPAN, R)."""
+    maximum = ct.max(score, axis=0, keepdims=True)
+    p = ct.exp2(score - maximum, flush_to_zero=True)
+    total = ct.sum(p, axis=0, keepdims=True)
+    acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+    return maximum, total, acc
+
+
+def span_with_new(score, new, values, value, place, position, D, R):
+    """The same from the new position on, whose score and value are `new` and `value`: what lies past it is not ours."""
+    score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
+    maximum = ct.max(score, axis=0, keepdims=True)
+    p = ct.where(place <= position, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
+    total = ct.sum(p, axis=0, keepdims=True)
+    nothing = ct.zeros((1, D), values.dtype)
+    values = ct.where(place < position, values, ct.where(place == position, value, nothing))
+    acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+    return maximum, total, acc
+
+
 @ct.kernel
 def decode_attention_swap_ab(
     q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt, R: ConstInt
@@ -35,20 +57,11 @@ def decode_attention_swap_ab(
     queries = ct.permute(ct.broadcast_to(query, (R, D)), (1, 0))
     score = ct.mma(keys, queries, ct.zeros((SPAN, R), ct.float32)) * (scale * LOG2_E)
     if first + SPAN <= position:
-        maximum = ct.max(score, axis=0, keepdims=True)
-        p = ct.exp2(score - maximum, flush_to_zero=True)
-        total = ct.sum(p, axis=0, keepdims=True)
-        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+        maximum, total, acc = whole_span(score, values, D, R)
     else:
         new = ct.sum(query.astype(ct.float32) * key.astype(ct.float32), axis=1, keepdims=True) * (scale * LOG2_E)
         place = (first + ct.arange(SPAN, dtype=ct.int32))[:, None]
-        score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
-        maximum = ct.max(score, axis=0, keepdims=True)
-        p = ct.where(place <= position, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
-        total = ct.sum(p, axis=0, keepdims=True)
-        nothing = ct.zeros((1, D), values.dtype)
-        values = ct.where(place < position, values, ct.where(place == position, value, nothing))
-        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+        maximum, total, acc = span_with_new(score, new, values, value, place, position, D, R)
         if first <= position:
             append(k_cache, v_cache, key, value, b, position, h, D)
     store_span(partial, stats, b, h, z, acc, maximum, total, (D, 1), D)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .attention import LOG2_E, block, load_kv, masked_tiles, scores
+from .attention import LOG2_E, block, load_kv, masked_tiles, nothing_yet, scores
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -27,9 +27,7 @@ def anchored(q, k, v, out, scale, D, BT, BS, GROUP, TF32):
     if TF32:
         queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
-    lowest = ct.full((BT, 1), -float("inf"), ct.float32)
-    nothing = ct.zeros((BT, 1), ct.float32)
-    empty = ct.zeros((BT, D), ct.float32)
+    lowest, nothing, empty = nothing_yet(BT, D, -float("inf"))
     anchor, total, acc = masked_tiles(
         queries, k, v, b, h, first, whole, steps, scale_log2, lowest, nothing, empty, BS, D, True, TF32
     )  # fmt: skip

@@ -6,7 +6,8 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from ..cache.rope_append import as_they_are, turn
-from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
+from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, nothing_yet, scores
+from .decode import span_with_new, whole_span
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -33,9 +34,7 @@ def grouped_attention(
     if TF32:
         queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
-    maximum = ct.full((ROWS, 1), -float("inf"), ct.float32)
-    total = ct.zeros((ROWS, 1), ct.float32)
-    acc = ct.zeros((ROWS, D), ct.float32)
+    maximum, total, acc = nothing_yet(ROWS, D, -float("inf"))
     for j in range(whole):
         score = scores(queries, load_kv(k, b, j, g, BS, D), TF32)
         values = load_kv(v, b, j, g, BS, D)
@@ -57,9 +56,7 @@ def walk(q, k_cache, v_cache, b, g, part, position, first, behind, scale, D, BQ,
     at, zero = (1, 1, BQ, D), ct.PaddingMode.ZERO
     queries = ct.load(q, index=(b, g, part, 0), shape=at, padding_mode=zero).reshape((BQ, D))
     scale_log2 = scale * LOG2_E
-    maximum = ct.full((BQ, 1), LEAST, ct.float32)
-    total = ct.zeros((BQ, 1), ct.float32)
-    acc = ct.zeros((BQ, D), ct.float32)
+    maximum, total, acc = nothing_yet(BQ, D, LEAST)
     for j in range(first // BS, ct.minimum(behind, position) // BS):
         score = scores(queries, load_kv(k_cache, b, j, g, BS, D), False)
         values = load_kv(v_cache, b, j, g, BS, D)
@@ -72,6 +69,14 @@ def walk(q, k_cache, v_cache, b, g, part, position, first, behind, scale, D, BQ,
         values = ct.where(written[:, None], load_kv(v_cache, b, j, g, BS, D), 0.0)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
     return maximum, total, acc
+
+
+def store_group_span(partial, stats, b, g, part, z, acc, maximum, total, BQ, D):
+    """A span's result for `merge_attention`, as `store_span` stores it, of BQ queries."""
+    column = (1, 1, BQ, 1, 1)
+    ct.store(partial, index=(b, g, part, z, 0), tile=acc.reshape((1, 1, BQ, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, g, part, z, 0), tile=maximum.reshape(column), allow_tma=False)
+    ct.store(stats, index=(b, g, part, z, 1), tile=total.reshape(column), allow_tma=False)
 
 
 @ct.kernel
@@ -87,10 +92,7 @@ def grouped_decode_attention(
     maximum, total, acc = walk(
         q, k_cache, v_cache, b, g, part, position, first, first + SPAN, scale, D, BQ, BS
     )  # fmt: skip
-    column = (1, 1, BQ, 1, 1)
-    ct.store(partial, index=(b, g, part, z, 0), tile=acc.reshape((1, 1, BQ, 1, D)), allow_tma=False)
-    ct.store(stats, index=(b, g, part, z, 0), tile=maximum.reshape(column), allow_tma=False)
-    ct.store(stats, index=(b, g, part, z, 1), tile=total.reshape(column), allow_tma=False)
+    store_group_span(partial, stats, b, g, part, z, acc, maximum, total, BQ, D)
 
 
 @ct.kernel
@@ -145,23 +147,14 @@ def rope_decode_attention(
     score = ct.mma(keys1, ct.permute(q1, (1, 0)), ct.zeros((SPAN, BQ), ct.float32))
     score = ct.mma(keys2, ct.permute(q2, (1, 0)), score) * (scale * LOG2_E)
     if first + SPAN <= position:
-        maximum = ct.max(score, axis=0, keepdims=True)
-        p = ct.exp2(score - maximum, flush_to_zero=True)
-        total = ct.sum(p, axis=0, keepdims=True)
-        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, BQ), ct.float32))
+        maximum, total, acc = whole_span(score, values, D, BQ)
     else:
         t1, t2 = turn(*as_they_are(k1, k2), c, s)
         t1, t2 = t1.astype(k_cache.dtype), t2.astype(k_cache.dtype)
         with_key = q1.astype(ct.float32) * t1.astype(ct.float32) + q2.astype(ct.float32) * t2.astype(ct.float32)
         new = ct.permute(ct.sum(with_key, axis=1, keepdims=True), (1, 0)) * (scale * LOG2_E)
         place = (first + ct.arange(SPAN, dtype=ct.int32))[:, None]
-        score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
-        maximum = ct.max(score, axis=0, keepdims=True)
-        p = ct.where(place <= position, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
-        total = ct.sum(p, axis=0, keepdims=True)
-        nothing = ct.zeros((1, D), values.dtype)
-        values = ct.where(place < position, values, ct.where(place == position, value, nothing))
-        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, BQ), ct.float32))
+        maximum, total, acc = span_with_new(score, new, values, value, place, position, D, BQ)
         if first <= position:
             row = (1, 1, 1, E)
             ct.store(k_cache, index=(b, position, g, 0), tile=t1.reshape(row), allow_tma=False)

@@ -9,14 +9,9 @@ import cuda.tile as ct
 
 from ..products.products import Int, add_residual, bias_rows, load_directly, row_squares_alone, store_directly
 from ..products.small_m import gemv_step, load_bias_directly, load_weight_directly, store_squares
-from .attention import LEAST
+from .attention import LEAST, nothing_yet
 
 SPANS = 8  # that are merged at once
-
-
-def no_spans(BH, D):
-    """The maxima, sums and weighted sums to begin with, before any span."""
-    return ct.full((BH, 1), LEAST, ct.float32), ct.zeros((BH, 1), ct.float32), ct.zeros((BH, D), ct.float32)
 
 
 def merge_spans(partial, stats, b, h, j, maximum, total, acc, D, BH):
@@ -58,9 +53,9 @@ def merge_linear_residual_squares_gemv(
     line = bias_rows(load_bias_directly(bias, n, BN))
     ct.grid_dependency_control_wait()
     before = load_directly(residual, (b, n), (BM, BN))
-    max0, sum0, acc0 = no_spans(BH, D)
-    max1, sum1, acc1 = no_spans(BH, D)
-    max2, sum2, acc2 = no_spans(BH, D)
+    max0, sum0, acc0 = nothing_yet(BH, D, LEAST)
+    max1, sum1, acc1 = nothing_yet(BH, D, LEAST)
+    max2, sum2, acc2 = nothing_yet(BH, D, LEAST)
     for j in range(steps):
         max0, sum0, acc0 = merge_spans(partial, stats, b, 0, j, max0, sum0, acc0, D, BH)
         max1, sum1, acc1 = merge_spans(partial, stats, b, 1, j, max1, sum1, acc1, D, BH)
@@ -87,7 +82,7 @@ def merge_linear_residual_squares(
     for n in range(p * part, ct.minimum((p + 1) * part, n_tiles)):
         total = ct.zeros((BK, BN), ct.float32)
         for h in range(ct.cdiv(partial.shape[1], BH)):
-            top, weights, acc = no_spans(BH, D)
+            top, weights, acc = nothing_yet(BH, D, LEAST)
             for j in range(ct.cdiv(partial.shape[2], SPANS)):
                 top, weights, acc = merge_spans(partial, stats, b, h, j, top, weights, acc, D, BH)
             column = merged_heads(weights, acc, out.dtype, D, BH)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from ..cache.pages import page_of
-from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
+from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, nothing_yet, scores
 
 ConstInt = ct.Constant[int]
 
@@ -25,9 +25,7 @@ def walk_pages(q, k_cache, v_cache, positions, tables, b, g, part, i, span, scal
     at, zero = (1, BT, 1, BQ, D), ct.PaddingMode.ZERO
     queries = ct.load(q, index=(b, i, g, part, 0), shape=at, padding_mode=zero).reshape((ROWS, D))
     scale_log2 = scale * LOG2_E
-    maximum = ct.full((ROWS, 1), LEAST, ct.float32)
-    total = ct.zeros((ROWS, 1), ct.float32)
-    acc = ct.zeros((ROWS, D), ct.float32)
+    maximum, total, acc = nothing_yet(ROWS, D, LEAST)
     for j in range(begin, whole):
         page, tile = page_of(tables, b, j, per_page)
         score = scores(queries, load_kv(k_cache, page, tile, g, BS, D), False)

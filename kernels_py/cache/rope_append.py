@@ -64,6 +64,20 @@ def normed_heads(first, second, weight, eps, D, E):
     return x1 * inverse * part(weight, 0, E), x2 * inverse * part(weight, 1, E)
 
 
+def norm_rope_and_append(
+    q, k, v, positions, cos, sin, q_weight, k_weight, turned, eps, D, E, BQ, append, slot=own_row
+):  # fmt: skip
+    """rope_and_append of heads that are normed first, as Qwen3 does."""
+
+    def keys(first, second):
+        return normed_heads(first, second, k_weight, eps, D, E)
+
+    def queries(first, second):
+        return normed_heads(first, second, q_weight, eps, D, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries, slot)
+
+
 @ct.kernel
 def rope_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D: ConstInt, E: ConstInt, BQ: ConstInt):
     def append(first, second, value, own, at, g):
@@ -92,18 +106,10 @@ def norm_rope_append(
     q, k, v, positions, cos, sin, q_weight, k_weight, turned, k_cache, v_cache, eps, D: ConstInt, E: ConstInt,
     BQ: ConstInt,
 ):  # fmt: skip
-    """rope_append of heads that are normed first, as Qwen3 does."""
-
-    def keys(first, second):
-        return normed_heads(first, second, k_weight, eps, D, E)
-
-    def queries(first, second):
-        return normed_heads(first, second, q_weight, eps, D, E)
-
     def append(first, second, value, own, at, g):
         store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries)
+    norm_rope_and_append(q, k, v, positions, cos, sin, q_weight, k_weight, turned, eps, D, E, BQ, append)
 
 
 @ct.kernel
@@ -113,16 +119,10 @@ def paged_norm_rope_append(
 ):  # fmt: skip
     """The same to a cache in pages."""
 
-    def keys(first, second):
-        return normed_heads(first, second, k_weight, eps, D, E)
-
-    def queries(first, second):
-        return normed_heads(first, second, q_weight, eps, D, E)
-
     def slot(b, place):
         return page_of(tables, b, place, k_cache.shape[1])
 
     def append(first, second, value, own, at, g):
         store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries, slot)
+    norm_rope_and_append(q, k, v, positions, cos, sin, q_weight, k_weight, turned, eps, D, E, BQ, append, slot)

@@ -1,1 +1,1 @@
-"""Products of 8-bit floats and integers, and of 16 bits by weights in 8."""
+"""Rounding to 8-bit floats and integers, products of them, and of 16 bits by weights in 8."""

@@ -43,8 +43,7 @@ def linear_split_k(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
     store(partial, (z, m, n), acc.reshape((1, BM, BN)))
 
 
-@ct.kernel
-def linear_split_k_small_m(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def split_k_ahead(x, weight, partial, BM, BN, BK, TF32, multiply, store):
     """Split-K of few rows: a part is STEPS * BK columns. See small_m.py."""
     n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
     tiles = load_weight(weight, z * STEPS, n, BN, BK)
@@ -54,12 +53,13 @@ def linear_split_k_small_m(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: 
 
 
 @ct.kernel
+def linear_split_k_small_m(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
+    split_k_ahead(x, weight, partial, BM, BN, BK, TF32, multiply, store)
+
+
+@ct.kernel
 def linear_split_k_swap_ab(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
-    tiles = load_weight(weight, z * STEPS, n, BN, BK)
-    ct.grid_dependency_control_wait()
-    result = multiply_swapped(x, tiles, m, z * STEPS, BM, BN, BK, TF32)
-    store_directly(partial, (z, m, n), result.reshape((1, BM, BN)))
+    split_k_ahead(x, weight, partial, BM, BN, BK, TF32, multiply_swapped, store_directly)
 
 
 @ct.kernel

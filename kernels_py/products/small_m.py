@@ -126,6 +126,24 @@ def gemv(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after=nothin
     )  # fmt: skip
 
 
+def residual_squares(schedule, x, weight, bias, residual, out, squares, BM, BN, BK, TF32):
+    """out = residual + x @ weight + bias, and the squares of its rows, for schedules without the copy engine."""
+
+    def ahead(n):
+        return bias_rows(load_bias_directly(bias, n, BN))
+
+    def behind(m, n):
+        return load_directly(residual, (m, n), (BM, BN))
+
+    def epilogue(product, bias, residual):
+        return add_residual(product + bias, residual)
+
+    def after(value, m, n):
+        store_squares(squares, m, n, value, BM)
+
+    schedule(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after)
+
+
 @ct.kernel
 def linear_small_m(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
@@ -197,19 +215,7 @@ def linear_swap_ab(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 @ct.kernel
 def linear_residual_squares_swap_ab(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    def ahead(n):
-        return bias_rows(load_bias_directly(bias, n, BN))
-
-    def behind(m, n):
-        return load_directly(residual, (m, n), (BM, BN))
-
-    def epilogue(product, bias, residual):
-        return add_residual(product + bias, residual)
-
-    def after(value, m, n):
-        store_squares(squares, m, n, value, BM)
-
-    swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after)
+    residual_squares(swap_ab, x, weight, bias, residual, out, squares, BM, BN, BK, TF32)
 
 
 @ct.kernel
@@ -242,19 +248,7 @@ def rms_linear_small_m(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK:
 
 @ct.kernel
 def linear_residual_squares_gemv(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    def ahead(n):
-        return bias_rows(load_bias_directly(bias, n, BN))
-
-    def behind(m, n):
-        return load_directly(residual, (m, n), (BM, BN))
-
-    def epilogue(product, bias, residual):
-        return add_residual(product + bias, residual)
-
-    def after(value, m, n):
-        store_squares(squares, m, n, value, BM)
-
-    gemv(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after)
+    residual_squares(gemv, x, weight, bias, residual, out, squares, BM, BN, BK, TF32)
 
 
 @ct.kernel
