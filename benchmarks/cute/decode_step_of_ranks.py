@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
-from conformance.ranks import stacked, upload_ranks
-from conformance.run import Expected, references, verdict
-from conformance.stats import median
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.ranks import stacked, upload_ranks
+from conformance.ops.run import Expected, references, verdict
+from conformance.results.stats import median
 from toolchain import command
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.entry import EntrySpec

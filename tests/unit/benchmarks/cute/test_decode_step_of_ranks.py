@@ -12,9 +12,9 @@ from benchmarks.cute import decode_step_of_ranks
 from benchmarks.cute.decode_step_of_ranks import OP, of_entry
 from benchmarks.cute.kernels import SOURCE, TABLE
 from conformance.cases import CASES, Case
-from conformance.inputs import make_inputs
-from conformance.ranks import upload_ranks
-from conformance.run import references
+from conformance.ops.inputs import make_inputs
+from conformance.ops.ranks import upload_ranks
+from conformance.ops.run import references
 from toolchain.contract.entries import load_table
 from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError

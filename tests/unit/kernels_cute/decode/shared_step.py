@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.cases import Case
-from conformance.inputs import Inputs, make_inputs
-from conformance.run import references, verdict
+from conformance.ops.inputs import Inputs, make_inputs
+from conformance.ops.run import references, verdict
 from kernels_cute.decode.ranks import RankStep
 from kernels_cute.decode.step import maps
 from toolchain.contract.artifact import TENSOR_MAPS, Form
