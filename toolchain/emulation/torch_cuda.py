@@ -32,6 +32,9 @@ class Stream:
     def query(self) -> bool:
         return True
 
+    def is_capturing(self) -> bool:
+        return False
+
     def record_event(self, event: Any = None) -> Any:
         return event or Event()
 
@@ -103,7 +106,7 @@ class Chosen:
 
 def install(settings: Settings) -> None:
     """Replaces what programs use of `torch.cuda`, and makes tensors pose. PyTorch has been imported."""
-    from . import torch_mode
+    from . import torch_mode, torch_tools
 
     torch = torch_mode.torch
 
@@ -113,6 +116,7 @@ def install(settings: Settings) -> None:
 
     for name, value in _names(settings).items():
         setattr(torch.cuda, name, value)
+    torch_tools.install()
     torch.Generator = _on_host(torch.Generator)
     torch.load = _load(torch.load)
     torch.from_numpy = _marked(torch.from_numpy)
@@ -122,7 +126,6 @@ def install(settings: Settings) -> None:
 
 def _names(settings: Settings) -> dict[str, Any]:
     one = Stream()
-    nothing = _answer(None)
     answers: dict[str, Any] = {
         "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0, "current_stream": one,
         "default_stream": one, "get_device_capability": settings.capability, "get_device_name": Properties.name,
@@ -131,13 +134,13 @@ def _names(settings: Settings) -> dict[str, Any]:
         "max_memory_allocated": 0, "memory_reserved": 0, "max_memory_reserved": 0,
     }  # fmt: skip
     silent = (
-        "init", "_lazy_init", "synchronize", "empty_cache", "set_device", "set_stream", "manual_seed",
-        "manual_seed_all", "reset_peak_memory_stats", "ipc_collect",
+        "init", "_lazy_init", "synchronize", "empty_cache", "set_device", "set_stream", "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats", "reset_max_memory_allocated", "ipc_collect",
     )  # fmt: skip
     refused = ("CUDAGraph", "graph", "make_graphed_callables", "graph_pool_handle")
     return {
         **{name: _answer(value) for name, value in answers.items()},
-        **dict.fromkeys(silent, nothing),
+        **{name: _answer(None) for name in silent},
         **{name: _refused(name) for name in refused},
         "Stream": Stream, "ExternalStream": Stream, "Event": Event, "stream": Chosen, "device": Chosen,
     }  # fmt: skip

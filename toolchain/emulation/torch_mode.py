@@ -69,9 +69,11 @@ def _computed(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         device = named(default.CURRENT_DEVICE)
         kwargs["device"] = CPU
     kwargs.pop("pin_memory", None)
-    if (as_on_gpu := torch_numbers.RESULTS.get(func)) is not None and device != CPU and _common(_tensors(args)) == CUDA:
+    if differs := device != CPU and torch_numbers.differs(func):
+        args, kwargs = torch_numbers.positional(func, args, kwargs)
+    if differs and _common(_tensors(args)) == CUDA:
         out = kwargs.pop("out", None)
-        result = as_on_gpu(func, args, kwargs)
+        result = torch_numbers.computed(func, args, kwargs)
         result = result if out is None else out.copy_(result)
     else:
         result = func(*args, **kwargs)

@@ -67,10 +67,11 @@ def _attention(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]
 
 
 def _in(dtype: Any, func: Callable[..., Any], args: Arguments, kwargs: Mapping[str, Any]) -> Tensor:
-    """A function of these tensors, converted. Gradients are converted back by PyTorch."""
+    """A function of these tensors, converted but for those of float64. Gradients are converted back by PyTorch."""
 
     def converted(value: Any) -> Any:
-        return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+        narrow = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype != torch.float64
+        return value.to(dtype) if narrow else value
 
     return func(*map(converted, args), **{name: converted(value) for name, value in kwargs.items()})
 
@@ -82,6 +83,33 @@ def _as_tf32(tensor: Tensor) -> Tensor:
         rounded = ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
         error = torch.where(torch.isfinite(tensor), rounded - tensor, 0)
     return tensor + error
+
+
+def positional(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> tuple[Arguments, dict[str, Any]]:
+    """The same call with the tensors that decide by position, if they were given by name."""
+    rest = dict(kwargs)
+    for count, names in enumerate((("input", "self", "query"), ("other", "mat2", "weight"))):
+        if len(args) == count and (count == 0 or func in _PRODUCTS):
+            args = (*args, *(rest.pop(name) for name in names if name in rest))
+    return args, rest
+
+
+def differs(func: Callable[..., Any]) -> bool:
+    """Whether a GPU's result of this function has other numbers or another dtype."""
+    return func in RESULTS or (func in _WIDENED and torch.is_autocast_enabled("cuda"))
+
+
+def computed(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    """A GPU's result of such a function. Mixed precision converts its tensors first."""
+    as_on_gpu = RESULTS.get(func, _in_float32)
+    if not torch.is_autocast_enabled("cuda"):
+        return as_on_gpu(func, args, kwargs)
+    with torch.autocast("cpu", enabled=False):
+        if as_on_gpu is _in_float32:
+            return _in(torch.float32, func, args, kwargs)
+        if as_on_gpu in (_product, _attention):
+            return _in(torch.get_autocast_dtype("cuda"), lambda *a, **k: as_on_gpu(func, a, k), args, kwargs)
+        return as_on_gpu(func, args, kwargs)
 
 
 _T = torch.Tensor
@@ -97,3 +125,11 @@ RESULTS: dict[Any, Callable[[Callable[..., Any], Arguments, dict[str, Any]], Ten
     **dict.fromkeys((torch.abs, torch.absolute, _T.abs, _T.absolute, _T.__abs__), _magnitude),
     torch.nn.functional.scaled_dot_product_attention: _attention,
 }
+_NAMES = """
+acos asin cosh cosine_embedding_loss cdist cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1
+hinge_embedding_loss kl_div l1_loss log log10 log_softmax log1p log2 margin_ranking_loss mse_loss multilabel_margin_loss
+multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal renorm rsqrt sinh smooth_l1_loss
+soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss __pow__ __rpow__
+"""  # what mixed precision computes in float32 on a GPU: https://docs.pytorch.org/docs/stable/amp.html
+_PLACES = (torch, _T, torch.nn.functional)
+_WIDENED = {getattr(place, name) for name in _NAMES.split() for place in _PLACES if hasattr(place, name)}
