@@ -38,8 +38,8 @@ FORMS: Mapping[str, str] = {
     "gdc_wait_tko": f"{_TOKEN} -> token",
     "get_global": "@name : type(result)",
     "if": "%condition [-> (type(outputs), ...)] {\n  ...\n} [else {\n  ...\n}]",
-    "load_ptr_tko": f"{_ORDER} %source[, %mask[, %paddingValue]] {_HINTS}"
-    " : type(source)[, type(mask)[, type(paddingValue)]] -> type(result), token",
+    "load_ptr_tko": f"{_ORDER} %source[, %mask][, %paddingValue] {_HINTS}"
+    " : type(source)[, type(mask)][, type(paddingValue)] -> type(result), token",
     "load_view_tko": rf"{_ORDER} %view\[%index, ...\] {_WITHIN} : type(view), type(index) -> type(tile), token",
     "loop": "[iter_values(%carried = %initValues, ...)] [: type(initValues), ...] [-> type(outputs), ...] {\n  ...\n}",
     "make_tensor_view": r"%base, shape = \[N or %dynamicShape, ...\], strides = \[N or %dynamicStrides, ...\]"

@@ -187,8 +187,12 @@ def _load_ptr(p: Parser, op: type[TileOp]) -> TileOp:
     token = _token_and_hints(p, properties)
     p.expect(":")
     typed(p, values)
-    groups = {"source": values[:1], "mask": values[1:2], "paddingValue": values[2:], "token": token}
-    return p.create(op, groups, _tile_and_token(p), properties)
+    results = _tile_and_token(p)
+    tile = results[0]  # of two operands the second is the mask, unless only a padding value has its type
+    unmasked = isinstance(tile, t.TileType) and tile.element_type != t.i1 and [v.type for v in values[1:]] == [tile]
+    first = 1 if unmasked else 2
+    groups = {"source": values[:1], "mask": values[1:first], "paddingValue": values[first:], "token": token}
+    return p.create(op, groups, results, properties)
 
 
 @spelled("store_ptr_tko")

@@ -255,6 +255,10 @@ def _tensor_view(p: Printer, op: TileOp, groups: dict[str, list[SSAValue]]) -> s
     return f"{p.use(groups['base'])}, shape = [{shape}], strides = [{strides}] : {types}"
 
 
+def _element(value: SSAValue) -> Attribute | None:
+    return value.type.element_type if isinstance(value.type, t.TileType) else None
+
+
 def _token(p: Printer, groups: dict[str, list[SSAValue]]) -> str:
     return f" token = {p.names[groups['token'][0]]}" if groups["token"] else ""
 
@@ -286,6 +290,9 @@ def _access(p: Printer, op: TileOp, name: str, groups: dict[str, list[SSAValue]]
         case "atomic_cas_tko":
             operands = p.use([*groups["pointers"], *groups["cmp"], *groups["val"], *groups["mask"]])
             typed = [*groups["pointers"], *groups["cmp"], *groups["mask"]]
+        case "load_ptr_tko" if not groups["mask"] and _element(op.results[0]) == t.i1:
+            typed = groups["source"]  # a padding value would be read as the mask, and has no effect
+            operands = p.use(typed)
         case _:
             typed = [value for group, values in groups.items() if group != "token" for value in values]
             operands = f"{p.names[typed[0]]}{mode}{''.join(f', {p.names[v]}' for v in typed[1:])}"

@@ -209,7 +209,6 @@ def _through_pointers(pointers: SSAValue, value: SSAValue, mask: SSAValue | None
 def _load_pointers(op: Any) -> None:
     _ordering(op, LOADS)
     _through_pointers(op.source, op.result, op.mask)
-    need(op.paddingValue is None or op.mask is not None, "a padding value needs a mask")
     if op.paddingValue is not None:
         need(
             op.paddingValue.type == op.result.type,

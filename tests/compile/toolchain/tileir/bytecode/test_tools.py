@@ -88,6 +88,13 @@ def picked_rows(x: Any, rows: Any, out: Any, BN: ct.Constant[int]):
     ct.atomic_add(rows, (0,), 1)
 
 
+@ct.kernel
+def unchecked(x: Any, flags: Any, out: Any, BN: ct.Constant[int]):
+    index = ct.arange(BN, dtype=ct.int32)
+    found = ct.where(ct.gather(flags, index, check_bounds=False), ct.gather(x, index, check_bounds=False), 0)
+    ct.scatter(out, index, found, check_bounds=False)
+
+
 def array(dtype: Any, rank: int) -> ArrayConstraint:
     return ArrayConstraint(
         dtype, rank, index_dtype=ct.int32, stride_lower_bound_incl=0, alias_groups=[], may_alias_internally=False,
@@ -97,6 +104,7 @@ def array(dtype: Any, rank: int) -> ArrayConstraint:
 
 KERNELS: dict[str, tuple[Any, list[Any]]] = {
     "scaled_rows": (scaled_rows, [array(ct.bfloat16, 2), array(ct.bfloat16, 2), ScalarConstraint(ct.float32), 128]),
+    "unchecked": (unchecked, [array(ct.float32, 1), array(ct.bool_, 1), array(ct.float32, 1), 64]),
     "picked_rows": (picked_rows, [array(ct.float32, 2), array(ct.int32, 1), array(ct.float32, 2), 64]),
 }
 
@@ -120,6 +128,7 @@ def test_an_export_is_written_back_byte_for_byte(name: str, version: str) -> Non
     verify(module)
     assert bytecode.write(module, version, debug_info=True) == exported
     assert __file__.encode() in exported
+    verify(text.parse(text.print_module(module), filename="printed.mlir"))
     stripped = bytecode.strip_debug(exported)
     assert Path(__file__).name.encode() not in stripped
     assert bytecode.version_of(stripped) == bytecode.version_of(exported)

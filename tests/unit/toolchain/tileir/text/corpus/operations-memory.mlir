@@ -112,6 +112,8 @@ entry @k(%p: tile<ptr<f32>>, %c: tile<i1>, %x: tile<f32>) {
   %a, %b = load_ptr_tko weak %p : tile<ptr<f32>> -> tile<f32>, token
   // CHECK: %d, %e = load_ptr_tko relaxed tl_blk %p, %c, %x token = %b optimization_hints = <default = {latency = 2}> : tile<ptr<f32>>, tile<i1>, tile<f32> -> tile<f32>, token
   %d, %e = load_ptr_tko relaxed tl_blk %p, %c, %x token = %b optimization_hints = <default = {latency = 2}> : tile<ptr<f32>>, tile<i1>, tile<f32> -> tile<f32>, token
+  // CHECK: %f, %g = load_ptr_tko weak %p, %x : tile<ptr<f32>>, tile<f32> -> tile<f32>, token
+  %f, %g = load_ptr_tko weak %p, %x : tile<ptr<f32>>, tile<f32> -> tile<f32>, token
   return
 }
 // -----
