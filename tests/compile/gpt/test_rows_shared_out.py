@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from conformance.compare import compare
+from conformance.ops.compare import compare
 from gpt.config import GPTConfig
 from gpt.parallel import ParallelForward, ParallelGPT
 from gpt.parameters import one_by_one
