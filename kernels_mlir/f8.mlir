@@ -68,36 +68,24 @@ fragment @f8_product_in_runs(%x_tiles: !x8_part, %w_tiles: !w8_part, %m: !int, %
   yield %product : !acc
 }
 
+// Products of f8 in T. The hole: `sum`, over all steps of K.
 skeleton @persistent_f8, skeleton = @persistent_scaled {
   @operands {
     %x_tiles = make_partition_view %x_view : !x8_part
     %w_tiles = make_partition_view %weight_view : !w8_part
   }
   @product(%m, %n, %steps) {
-    %product = call @f8_product(%x_tiles, %w_tiles, %m, %n, %steps)
+    %product = hole @sum(%x_tiles, %w_tiles, %m, %n, %steps) -> !acc
     yield %product : !acc
   }
 }
 
-skeleton @persistent_f8_whole, skeleton = @persistent_scaled {
-  @operands {
-    %x_tiles = make_partition_view %x_view : !x8_part
-    %w_tiles = make_partition_view %weight_view : !w8_part
-  }
-  @product(%m, %n, %steps) {
-    %product = call @f8_whole_product(%x_tiles, %w_tiles, %m, %n, %steps)
-    yield %product : !acc
-  }
-}
-
-skeleton @persistent_f8_in_runs, skeleton = @persistent_scaled {
-  @operands {
-    %x_tiles = make_partition_view %x_view : !x8_part
-    %w_tiles = make_partition_view %weight_view : !w8_part
-  }
-  @product(%m, %n, %steps) {
-    %product = call @f8_product_in_runs(%x_tiles, %w_tiles, %m, %n, %steps)
-    yield %product : !acc
+skeleton @residual_f8, skeleton = @persistent_f8 {
+  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
+  @value(%scaled, %m, %n, %before) {
+    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
+    %sum = call @add_residual(%scaled, %residual)
+    yield %sum, %read : !acc, token
   }
 }
 
@@ -111,95 +99,47 @@ fragment @factored(%scaled: !acc, %factor_tiles: !column_scales_part, %n: !int) 
   yield %result : !f8_out
 }
 
-// out = (x @ weight.T) * scales + bias
-kernel @linear_f8 op = linear_f8, skeleton = @persistent_f8 {
-  @value(%scaled, %m, %n, %before) { yield %scaled, %before : !acc, token }
+// GELU of products, times factors, in 8 bits. The hole: `sum`.
+skeleton @factored_f8, skeleton = @persistent_scaled_any {
+  @operands {
+    %x_tiles = make_partition_view %x_view : !x8_part
+    %w_tiles = make_partition_view %weight_view : !w8_part
+  }
+  @product(%m, %n, %steps) {
+    %product = hole @sum(%x_tiles, %w_tiles, %m, %n, %steps) -> !acc
+    yield %product : !acc
+  }
+  @setup {
+    %out_tiles = make_partition_view %out_view : !f8_out_part
+    %factor_tiles = make_partition_view %factors_view : !column_scales_part
+  }
+  @store(%scaled, %m, %n, %before) {
+    %result = call @factored(%scaled, %factor_tiles, %n)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
+    yield %stored : token
+  }
 }
 
-kernel @linear_f8_whole op = linear_f8, skeleton = @persistent_f8_whole {
-  @value(%scaled, %m, %n, %before) { yield %scaled, %before : !acc, token }
-}
+// out = (x @ weight.T) * scales + bias
+kernel @linear_f8 op = linear_f8, skeleton = @persistent_f8 { @sum = @f8_product  @value = @scaled_alone }
+
+kernel @linear_f8_whole op = linear_f8, skeleton = @persistent_f8 { @sum = @f8_whole_product  @value = @scaled_alone }
 
 // out = gelu(linear_f8)
-kernel @linear_gelu_f8 op = linear_gelu_f8, skeleton = @persistent_f8 {
-  @value(%scaled, %m, %n, %before) {
-    %activated = call @gelu_of(%scaled)
-    yield %activated, %before : !acc, token
-  }
-}
+kernel @linear_gelu_f8 op = linear_gelu_f8, skeleton = @persistent_f8 { @sum = @f8_product  @value = @scaled_and_activated }
 
-kernel @linear_gelu_f8_whole op = linear_gelu_f8, skeleton = @persistent_f8_whole {
-  @value(%scaled, %m, %n, %before) {
-    %activated = call @gelu_of(%scaled)
-    yield %activated, %before : !acc, token
-  }
+kernel @linear_gelu_f8_whole op = linear_gelu_f8, skeleton = @persistent_f8 {
+  @sum = @f8_whole_product  @value = @scaled_and_activated
 }
 
 // out = gelu(linear_f8) * factors, in 8 bits
-kernel @linear_gelu_f8_to_f8 op = linear_gelu_f8_to_f8, skeleton = @persistent_scaled_any {
-  @operands {
-    %x_tiles = make_partition_view %x_view : !x8_part
-    %w_tiles = make_partition_view %weight_view : !w8_part
-  }
-  @product(%m, %n, %steps) {
-    %product = call @f8_product(%x_tiles, %w_tiles, %m, %n, %steps)
-    yield %product : !acc
-  }
-  @setup {
-    %out_tiles = make_partition_view %out_view : !f8_out_part
-    %factor_tiles = make_partition_view %factors_view : !column_scales_part
-  }
-  @store(%scaled, %m, %n, %before) {
-    %result = call @factored(%scaled, %factor_tiles, %n)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
-    yield %stored : token
-  }
-}
+kernel @linear_gelu_f8_to_f8 op = linear_gelu_f8_to_f8, skeleton = @factored_f8 { @sum = @f8_product }
 
-kernel @linear_gelu_f8_to_f8_whole op = linear_gelu_f8_to_f8, skeleton = @persistent_scaled_any {
-  @operands {
-    %x_tiles = make_partition_view %x_view : !x8_part
-    %w_tiles = make_partition_view %weight_view : !w8_part
-  }
-  @product(%m, %n, %steps) {
-    %product = call @f8_whole_product(%x_tiles, %w_tiles, %m, %n, %steps)
-    yield %product : !acc
-  }
-  @setup {
-    %out_tiles = make_partition_view %out_view : !f8_out_part
-    %factor_tiles = make_partition_view %factors_view : !column_scales_part
-  }
-  @store(%scaled, %m, %n, %before) {
-    %result = call @factored(%scaled, %factor_tiles, %n)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
-    yield %stored : token
-  }
-}
+kernel @linear_gelu_f8_to_f8_whole op = linear_gelu_f8_to_f8, skeleton = @factored_f8 { @sum = @f8_whole_product }
 
 // out = residual + linear_f8
-kernel @linear_residual_f8 op = linear_residual_f8, skeleton = @persistent_f8 {
-  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
-  @value(%scaled, %m, %n, %before) {
-    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
-    %sum = call @add_residual(%scaled, %residual)
-    yield %sum, %read : !acc, token
-  }
-}
+kernel @linear_residual_f8 op = linear_residual_f8, skeleton = @residual_f8 { @sum = @f8_product }
 
-kernel @linear_residual_f8_whole op = linear_residual_f8, skeleton = @persistent_f8_whole {
-  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
-  @value(%scaled, %m, %n, %before) {
-    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
-    %sum = call @add_residual(%scaled, %residual)
-    yield %sum, %read : !acc, token
-  }
-}
+kernel @linear_residual_f8_whole op = linear_residual_f8, skeleton = @residual_f8 { @sum = @f8_whole_product }
 
-kernel @linear_residual_f8_in_runs op = linear_residual_f8, skeleton = @persistent_f8_in_runs {
-  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
-  @value(%scaled, %m, %n, %before) {
-    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
-    %sum = call @add_residual(%scaled, %residual)
-    yield %sum, %read : !acc, token
-  }
-}
+kernel @linear_residual_f8_in_runs op = linear_residual_f8, skeleton = @residual_f8 { @sum = @f8_product_in_runs }

@@ -45,6 +45,17 @@ skeleton @ahead_over_8bits, skeleton = @over_8bits {
   }
 }
 
+// With a residual, which may be the output itself
+skeleton @ahead_added, skeleton = @ahead_over_8bits {
+  @rows = @three_tiles
+  @setup { %residual_tiles = make_partition_view %residual_view : !residual_part }
+  @value(%scaled, %m, %n, %ready) {
+    %residual, %read = call @load_residual_directly(%residual_tiles, %m, %n)
+    %sum = call @add_residual(%scaled, %residual)
+    yield %sum, %read : !acc, token
+  }
+}
+
 // Split-K: partial[z] = (x[:, part z] @ weight[:, part z].T) * scales. A block makes one tile of one part. The hole: `product`,
 // not scaled yet; it waits.
 skeleton @split_k_over_8bits {
@@ -106,15 +117,7 @@ kernel @linear_gelu_weight_f8_ahead op = linear_gelu_weight_f8, skeleton = @ahea
 }
 
 // out = residual + it
-kernel @linear_residual_weight_f8_ahead op = linear_residual_weight_f8, skeleton = @ahead_over_8bits {
-  @wide = @wide_f8  @rows = @three_tiles
-  @setup { %residual_tiles = make_partition_view %residual_view : !residual_part }
-  @value(%scaled, %m, %n, %ready) {
-    %residual, %read = call @load_residual_directly(%residual_tiles, %m, %n)
-    %sum = call @add_residual(%scaled, %residual)
-    yield %sum, %read : !acc, token
-  }
-}
+kernel @linear_residual_weight_f8_ahead op = linear_residual_weight_f8, skeleton = @ahead_added { @wide = @wide_f8 }
 
 // partial[z] = (x[:, part z] @ weight[:, part z].T) * scales
 kernel @linear_split_k_weight_f8 op = linear_split_k_weight_f8, skeleton = @rows_split_k_over_8bits { @wide = @wide_f8 }
@@ -133,15 +136,7 @@ kernel @linear_gelu_weight_i8_ahead op = linear_gelu_weight_i8, skeleton = @ahea
 }
 
 // out = residual + it
-kernel @linear_residual_weight_i8_ahead op = linear_residual_weight_i8, skeleton = @ahead_over_8bits {
-  @wide = @wide_i8  @rows = @three_tiles
-  @setup { %residual_tiles = make_partition_view %residual_view : !residual_part }
-  @value(%scaled, %m, %n, %ready) {
-    %residual, %read = call @load_residual_directly(%residual_tiles, %m, %n)
-    %sum = call @add_residual(%scaled, %residual)
-    yield %sum, %read : !acc, token
-  }
-}
+kernel @linear_residual_weight_i8_ahead op = linear_residual_weight_i8, skeleton = @ahead_added { @wide = @wide_i8 }
 
 // partial[z] = (x[:, part z] @ weight[:, part z].T) * scales
 kernel @linear_split_k_weight_i8 op = linear_split_k_weight_i8, skeleton = @rows_split_k_over_8bits { @wide = @wide_i8 }

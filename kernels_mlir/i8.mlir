@@ -32,17 +32,10 @@ skeleton @persistent_i8, skeleton = @persistent_scaled {
 }
 
 // out = (x @ weight.T) * scales + bias
-kernel @linear_i8 op = linear_i8, skeleton = @persistent_i8 {
-  @value(%scaled, %m, %n, %before) { yield %scaled, %before : !acc, token }
-}
+kernel @linear_i8 op = linear_i8, skeleton = @persistent_i8 { @value = @scaled_alone }
 
 // out = gelu(linear_i8)
-kernel @linear_gelu_i8 op = linear_gelu_i8, skeleton = @persistent_i8 {
-  @value(%scaled, %m, %n, %before) {
-    %activated = call @gelu_of(%scaled)
-    yield %activated, %before : !acc, token
-  }
-}
+kernel @linear_gelu_i8 op = linear_gelu_i8, skeleton = @persistent_i8 { @value = @scaled_and_activated }
 
 // out = residual + linear_i8
 kernel @linear_residual_i8 op = linear_residual_i8, skeleton = @persistent_i8 {

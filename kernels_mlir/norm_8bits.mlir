@@ -140,6 +140,15 @@ skeleton @normed_one_row_over_8bits, skeleton = @over_8bits {
   }
 }
 
+// Rows of at most 3 BK columns. The hole: `wide`.
+skeleton @normed_ahead_over_8bits, skeleton = @ahead_over_8bits {
+  @rows(%x_tiles, %m, %k0, %k1, %k2) {
+    %x0, %x1, %x2 = call @three_tiles(%x_tiles, %m, %k0, %k1, %k2)
+    %n0, %n1, %n2 = call @three_normed(%x0, %x1, %x2, %norm_weight_view, %norm_bias_view, %K, %eps)
+    yield %n0, %n1, %n2 : !x, !x, !x
+  }
+}
+
 // out = layernorm(x) @ weight.T * scales + bias
 kernel @layernorm_linear_weight_f8 op = layernorm_linear_weight_f8, skeleton = @normed_rows_over_8bits {
   @wide = @wide_f8  @value = @scaled_alone
@@ -149,14 +158,8 @@ kernel @layernorm_linear_weight_f8_one_row op = layernorm_linear_weight_f8, skel
   @wide = @wide_f8_directly  @value = @scaled_alone
 }
 
-kernel @layernorm_linear_weight_f8_ahead op = layernorm_linear_weight_f8, skeleton = @ahead_over_8bits {
-  @wide = @wide_f8
-  @rows(%x_tiles, %m, %k0, %k1, %k2) {
-    %x0, %x1, %x2 = call @three_tiles(%x_tiles, %m, %k0, %k1, %k2)
-    %n0, %n1, %n2 = call @three_normed(%x0, %x1, %x2, %norm_weight_view, %norm_bias_view, %K, %eps)
-    yield %n0, %n1, %n2 : !x, !x, !x
-  }
-  @value = @scaled_alone
+kernel @layernorm_linear_weight_f8_ahead op = layernorm_linear_weight_f8, skeleton = @normed_ahead_over_8bits {
+  @wide = @wide_f8  @value = @scaled_alone
 }
 
 // out = gelu of it
@@ -168,14 +171,8 @@ kernel @layernorm_linear_gelu_weight_f8_one_row op = layernorm_linear_gelu_weigh
   @wide = @wide_f8_directly  @value = @scaled_and_activated
 }
 
-kernel @layernorm_linear_gelu_weight_f8_ahead op = layernorm_linear_gelu_weight_f8, skeleton = @ahead_over_8bits {
-  @wide = @wide_f8
-  @rows(%x_tiles, %m, %k0, %k1, %k2) {
-    %x0, %x1, %x2 = call @three_tiles(%x_tiles, %m, %k0, %k1, %k2)
-    %n0, %n1, %n2 = call @three_normed(%x0, %x1, %x2, %norm_weight_view, %norm_bias_view, %K, %eps)
-    yield %n0, %n1, %n2 : !x, !x, !x
-  }
-  @value = @scaled_and_activated
+kernel @layernorm_linear_gelu_weight_f8_ahead op = layernorm_linear_gelu_weight_f8, skeleton = @normed_ahead_over_8bits {
+  @wide = @wide_f8  @value = @scaled_and_activated
 }
 
 // out = layernorm(x) @ weight.T * scales + bias
@@ -187,14 +184,8 @@ kernel @layernorm_linear_weight_i8_one_row op = layernorm_linear_weight_i8, skel
   @wide = @wide_i8_directly  @value = @scaled_alone
 }
 
-kernel @layernorm_linear_weight_i8_ahead op = layernorm_linear_weight_i8, skeleton = @ahead_over_8bits {
-  @wide = @wide_i8
-  @rows(%x_tiles, %m, %k0, %k1, %k2) {
-    %x0, %x1, %x2 = call @three_tiles(%x_tiles, %m, %k0, %k1, %k2)
-    %n0, %n1, %n2 = call @three_normed(%x0, %x1, %x2, %norm_weight_view, %norm_bias_view, %K, %eps)
-    yield %n0, %n1, %n2 : !x, !x, !x
-  }
-  @value = @scaled_alone
+kernel @layernorm_linear_weight_i8_ahead op = layernorm_linear_weight_i8, skeleton = @normed_ahead_over_8bits {
+  @wide = @wide_i8  @value = @scaled_alone
 }
 
 // out = gelu of it
@@ -206,12 +197,6 @@ kernel @layernorm_linear_gelu_weight_i8_one_row op = layernorm_linear_gelu_weigh
   @wide = @wide_i8_directly  @value = @scaled_and_activated
 }
 
-kernel @layernorm_linear_gelu_weight_i8_ahead op = layernorm_linear_gelu_weight_i8, skeleton = @ahead_over_8bits {
-  @wide = @wide_i8
-  @rows(%x_tiles, %m, %k0, %k1, %k2) {
-    %x0, %x1, %x2 = call @three_tiles(%x_tiles, %m, %k0, %k1, %k2)
-    %n0, %n1, %n2 = call @three_normed(%x0, %x1, %x2, %norm_weight_view, %norm_bias_view, %K, %eps)
-    yield %n0, %n1, %n2 : !x, !x, !x
-  }
-  @value = @scaled_and_activated
+kernel @layernorm_linear_gelu_weight_i8_ahead op = layernorm_linear_gelu_weight_i8, skeleton = @normed_ahead_over_8bits {
+  @wide = @wide_i8  @value = @scaled_and_activated
 }

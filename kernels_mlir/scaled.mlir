@@ -65,3 +65,13 @@ fragment @gelu_of(%value: !acc) -> !acc {
   %activated = call @gelu_of_half(%halved)
   yield %activated : !acc
 }
+
+// For `value`: the result as it is, or GELU of it
+fragment @scaled_alone(%scaled: !acc, %m: !int, %n: !int, %ready: token) -> (!acc, token) {
+  yield %scaled, %ready : !acc, token
+}
+
+fragment @scaled_and_activated(%scaled: !acc, %m: !int, %n: !int, %ready: token) -> (!acc, token) {
+  %activated = call @gelu_of(%scaled)
+  yield %activated, %ready : !acc, token
+}

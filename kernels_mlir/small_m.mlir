@@ -202,6 +202,12 @@ skeleton @small_m_residual, skeleton = @small_m {
   }
 }
 
+skeleton @small_m_residual_squares, skeleton = @small_m_residual {
+  @bias = @bias_rows
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
+}
+
 // The scale of the rows is made before the product. The holes are those of @persistent_rms.
 skeleton @small_m_rms, skeleton = @small_m {
   @setup {
@@ -230,12 +236,9 @@ kernel @linear_residual_small_m op = linear_residual, skeleton = @small_m_residu
   @bias = @bias_rows
 }
 
-kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m_residual {
+kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m_residual_squares {
   @load = @load_weight  @multiply = @multiply  @reads = @after_all
   @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
-  @bias = @bias_rows
-  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
-  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
 }
 
 kernel @rms_linear_gelu_small_m op = rms_linear_gelu, skeleton = @small_m_rms {
@@ -249,12 +252,9 @@ kernel @linear_swap_ab op = linear, skeleton = @small_m_bias {
   @bias = @bias_rows  @value = @add_bias
 }
 
-kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @small_m_residual {
+kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @small_m_residual_squares {
   @load = @load_weight  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly
   @load_residual = @load_residual_directly  @store = @store_directly
-  @bias = @bias_rows
-  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
-  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
 }
 
 kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @small_m_rms {
@@ -263,12 +263,9 @@ kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @small_m_rms {
   @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
 }
 
-kernel @linear_residual_squares_gemv op = linear_residual_squares, skeleton = @small_m_residual {
+kernel @linear_residual_squares_gemv op = linear_residual_squares, skeleton = @small_m_residual_squares {
   @load = @load_weight_directly  @multiply = @multiply_one_row  @reads = @after_all  @load_bias = @load_bias_directly
   @load_residual = @load_residual_directly  @store = @store_directly
-  @bias = @bias_rows
-  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
-  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
 }
 
 kernel @rms_linear_small_m op = rms_linear, skeleton = @small_m_rms {

@@ -177,15 +177,6 @@ skeleton @one_row_over_8bits, skeleton = @over_8bits {
   }
 }
 
-fragment @scaled_alone(%scaled: !acc, %m: !int, %n: !int, %ready: token) -> (!acc, token) {
-  yield %scaled, %ready : !acc, token
-}
-
-fragment @scaled_and_activated(%scaled: !acc, %m: !int, %n: !int, %ready: token) -> (!acc, token) {
-  %activated = call @gelu_of(%scaled)
-  yield %activated, %ready : !acc, token
-}
-
 // SwiGLU: two weights, gate and up, without biases. The holes are those of @over_8bits.
 skeleton @pair_over_8bits {
   %x_tiles = make_partition_view %x_view : !x_part
