@@ -24,7 +24,7 @@ from toolchain.runtime.layout import dtype_name
 
 from .config import VOCABULARY_STEP, GPTConfig
 from .families.families import SHARED, parts_of
-from .families.one_launch import OneLaunch, Parts, dims, op_of
+from .families.one_launch import OP_RANKS, OneLaunch, Parts, dims, op_of
 from .parameters.quantize import has_head, kind_of
 from .parameters.share import Share
 from .parameters.step_weights import Kept
@@ -182,7 +182,7 @@ class GPT:
         parts, place = chosen.parts, {"tokens": work.tokens, "positions": work.positions}
         if self.takes_one_launch(cache):
             step, choose = self._one_step(work, cache, out, parts), partial(self.passes.choose, parts, **place)
-            if cache.batch == 1:  # chooses itself
+            if cache.batch == 1 and self._share is None:  # chooses itself
                 return step
         else:
             step = self.step_launches(work, cache, out)
@@ -197,20 +197,23 @@ class GPT:
     def new_chosen(self, cache: KVCache) -> Chosen:
         """Room for what the steps over a cache choose."""
         if self._share is not None:
-            return Chosen(self.executor.empty((cache.batch,), "i32"), *self.new_parts(cache.batch))
+            count = self.executor.sms if self.takes_one_launch(cache) else 0
+            return Chosen(self.executor.empty((cache.batch,), "i32"), *self.new_parts(cache.batch, count))
         parts = self.executor.sms if self.takes_one_launch(cache) else cdiv(len(self.visible_tokens), PART)
         return Chosen.new(self.executor, cache.batch, parts)
 
     def _one_step(self, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts) -> Callable[[], None]:
         op = self._step_op(cache.batch)
         if op not in self._one_launches:
-            self._one_launches[op] = OneLaunch(op, self.config, self.weights, self.vocabulary, self._kept)
+            self._one_launches[op] = OneLaunch(op, self.config, self.weights, self.vocabulary, self._kept, self._share)
         return partial(self._one_launches[op], self.launcher, work, cache, out, parts)
 
     def _step_op(self, texts: int) -> str:
         """The op of a step of so many texts as one launch, or "" if there is none for such a model."""
         if self.config.family != "gpt2":
             return ""
+        if self._share is not None:
+            return OP_RANKS if texts == 1 and not self.cache else ""
         logits = has_head(self.weights)
         return op_of(texts, folded=self.folded, quantized=self.quantized, logits=logits, cache=self.cache)
 
@@ -221,8 +224,10 @@ class GPT:
         launcher, config, op = self.launcher, self.config, self._step_op(cache.batch)
         parts = [cache.memory] if cache.scales is None else [cache.memory, cache.scales]
         whole = all(part.layout.aligned_contiguous for part in parts)
-        if not (whole and op and launcher.target and self._share is None):
+        if not (whole and op and launcher.target):
             return False
+        if self._share is not None:
+            return self._share.step(cache.positions) is not None
         if self.executor.sms < self._plan.policy.sms:
             return False
         sizes = dims(op, cache.batch, config, self.vocabulary, cache.positions, self.executor.sms)
@@ -276,12 +281,15 @@ class GPT:
         """Logits (M, V) without the padding; those of this model's share."""
         return logits.slice(1, 0, len(self.visible_tokens))
 
-    def new_parts(self, rows: int) -> tuple[DeviceBuffer, DeviceBuffer]:
-        """Room for the largest value of each part of M rows of logits, and for its index, each (M, Z)."""
+    def new_parts(self, rows: int, count: int = 0) -> tuple[DeviceBuffer, DeviceBuffer]:
+        """Room for the largest value of each part of M rows of logits, and for its index, each (M, Z). `count`: Z of a
+        rank's step."""
         shape = (rows, cdiv(len(self.visible_tokens), PART))
         if self._share is not None:
-            values, indices = (both.select(0, self._share.rank) for both in self._share.likeliest(rows))
+            values, indices = (both.select(0, self._share.rank) for both in self._share.likeliest(rows, count))
             values.fill(-np.inf)  # a rank with fewer parts than the others has nothing in the last
+            if count:
+                return values, indices
             return values.slice(1, 0, shape[1]), indices.slice(1, 0, shape[1])
         return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
 

@@ -31,6 +31,7 @@ from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
 
 from .config import GPTConfig
+from .families.one_launch import has_step_of_ranks
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
 from .model import GPT, KVCache, Tokens
 from .parameters.one_by_one import OneByOne, Zeros
@@ -65,9 +66,10 @@ class ParallelGPT:
         peers.agree("the bundle", lambda: launchers[0].bundle.digest)
         peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
         self._launcher = launchers[0]
-        self._folded = peers.apart and may_spread(launchers[0], config, dtype)
+        self._steps = peers.apart and has_step_of_ranks(launchers[0], config, peers.ranks, dtype, 1)
+        self._folded = self._steps or (peers.apart and may_spread(launchers[0], config, dtype))
         folded = self._folded and not isinstance(weights, Zeros)  # nobody reads those
-        self._room = Room(peers, peers.channel, config, dtype, self.spreads)
+        self._room = Room(peers, peers.channel, config, dtype, self.spreads, self.takes_step)
         self._halves: Sequence[tuple[Room, Sequence[GPT]]] = ()
         self._running: ParallelForward | None = None
         shares = [self._room.share(index) for index in range(len(parts))]
@@ -90,6 +92,11 @@ class ParallelGPT:
         """True if the ranks share out the residual stream of a pass over so many rows (see parameters/spread.py)."""
         return self._folded and can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
 
+    def takes_step(self, positions: int) -> bool:
+        """True if a decoding step of one text over a cache of so many positions is one launch on each rank."""
+        config, ranks = self.config, self.peers.ranks
+        return self._steps and has_step_of_ranks(self._launcher, config, ranks, self.dtype, positions)
+
     @contextmanager
     def spreading(self, *, on: bool) -> Generator[None]:
         """Graphs that are captured inside share out the rows, if they can, or do not."""
@@ -98,6 +105,15 @@ class ParallelGPT:
             yield
         finally:
             self._room.spreading = before
+
+    @contextmanager
+    def stepping(self, *, on: bool) -> Generator[None]:
+        """Steps that are made inside are one launch on each rank, if they can be, or are not."""
+        before, self._steps = self._steps, on and self._steps
+        try:
+            yield
+        finally:
+            self._steps = before
 
     def reserve(self, rows: int) -> None:
         """Makes room for passes over so many rows. Graphs captured before keep theirs."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from toolchain.contract.expressions import cdiv
 from toolchain.contract.op import ops
 from toolchain.runtime import DeviceBuffer
@@ -12,6 +14,7 @@ from toolchain.runtime.peers import Peers
 from toolchain.runtime.peers.channel import Channel
 
 from .config import GPTConfig, vocabulary_part
+from .families.one_launch import words_met
 from .model import PART
 from .parameters.share import Share
 from .parameters.spread import OPS, Spread, parts
@@ -25,9 +28,11 @@ class Room:
     def __init__(
         self, peers: Peers, channel: Channel, config: GPTConfig, dtype: str,
         spreads: Callable[[int], bool] = lambda rows: False,  # noqa: ARG005
+        takes_step: Callable[[int], bool] = lambda positions: False,  # noqa: ARG005
     ) -> None:  # fmt: skip
         """`config`: of the whole model. `dtype`: the model's. `spreads`: whether the residual stream of a pass of so
-        many rows is shared out."""
+        many rows is shared out. `takes_step`: whether a decoding step over a cache of so many positions is one launch
+        on each rank."""
         self._peers, self._channel, self._config = peers, channel, config
         self._storage = "f32" if dtype == "tf32" else dtype
         self._parts = cdiv(vocabulary_part(config.vocab_size, peers.ranks), PART)
@@ -35,14 +40,16 @@ class Room:
         self.spreading = False  # whether launches share out rows now
         self._spreads, self._spread = spreads, list[Spread]()  # one a rank, of the largest pass
         self._buffers: Sequence[Sequence[DeviceBuffer]] = ()  # of each turn and rank (R, rows, C)
-        self._likeliest: dict[int, Sequence[tuple[DeviceBuffer, DeviceBuffer]]] = {}
+        self._likeliest: dict[tuple[int, int], Sequence[tuple[DeviceBuffer, DeviceBuffer]]] = {}
+        self._takes_step, self._met = takes_step, list[DeviceBuffer]()  # one a rank
 
     def share(self, index: int) -> Share:
         """What the model of one of the peers' executors has of the whole."""
         peers = self._peers
         return Share(
             peers.numbers[index], peers.ranks, self._config.vocab_size, self._channel.arguments(index),
-            self._of(index), lambda rows: self._likeliest_of(rows)[index], lambda rows: self._spread_of(index, rows),
+            self._of(index), lambda rows, count: self._likeliest_of(rows, count)[index],
+            lambda rows: self._spread_of(index, rows), lambda positions: self._step_of(index, positions),
         )  # fmt: skip
 
     def reserve(self, rows: int) -> None:
@@ -77,10 +84,25 @@ class Room:
     def _of(self, index: int) -> Callable[[int, int], DeviceBuffer]:
         return lambda turn, rows: self._buffers[turn][index].slice(1, 0, rows)
 
-    def _likeliest_of(self, rows: int) -> Sequence[tuple[DeviceBuffer, DeviceBuffer]]:
+    def _likeliest_of(self, rows: int, count: int) -> Sequence[tuple[DeviceBuffer, DeviceBuffer]]:
         """For the launches of each rank the largest of each part of the logits, and its index, (R, M, Z)."""
-        if rows not in self._likeliest:
-            heap = self._peers.heap(2 * (4 * rows * self._parts + 256))
-            values, indices = (heap.empty((rows, self._parts), dtype) for dtype in ("f32", "i32"))
-            self._likeliest[rows] = list(zip(values, indices, strict=True))
-        return self._likeliest[rows]
+        key = rows, count or self._parts
+        if key not in self._likeliest:
+            heap = self._peers.heap(2 * (4 * rows * key[1] + 256))
+            values, indices = (heap.empty(key, dtype) for dtype in ("f32", "i32"))
+            self._likeliest[key] = list(zip(values, indices, strict=True))
+        return self._likeliest[key]
+
+    def _step_of(self, index: int, positions: int) -> DeviceBuffer | None:
+        """For the steps of one rank the words that ranks tell each other, (R, Q), zeros before the first."""
+        if not self._takes_step(positions):
+            return None
+        if not self._met:
+            count = words_met(self._peers.ranks, self._config.n_embd)
+            self._met = list(self._peers.heap(8 * count + 256).empty((count,), "i64"))
+            for rank, each in zip(self._peers.numbers, self._met, strict=True):
+                each.select(0, rank).copy_from(np.zeros(count, np.int64))
+            for executor in self._peers.executors:
+                executor.synchronize()
+            self._peers.barrier("words that are zero")
+        return self._met[index]

@@ -1,5 +1,6 @@
 """A GPT-2 on several GPUs beside the same on one: forward passes and decoding steps, whole batches, halves of them, and
-rows of the residual stream that are shared out where they can be.
+rows of the residual stream that are shared out where they can be, and steps that are one launch on each where the
+bundle has that.
 
 The ranks are of one process, or each is a process: then all call `measure`, and each also has the rows of its own GPU
 alone.
@@ -17,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.ops.compare import compare
+from conformance.ops.compare import benchmark_bound, compare
 from conformance.results.stats import median
 from gpt.config import GPTConfig
 from gpt.graphs import Decode, Forward
@@ -39,7 +40,8 @@ DECODE = (1, 64)  # sequences
 STEPS = 10  # of a sample
 LEFT = 124  # positions of a full context that decoding leaves free
 CHECKED_LAYERS = 2
-ONE, WHOLE, HALVES, ROWS = "one GPU", "whole batch", "halves", "rows shared out"
+CHECKED_STEPS = 4
+ONE, WHOLE, HALVES, ROWS, LAUNCH = "one GPU", "whole batch", "halves", "rows shared out", "one launch"
 
 
 def measure(
@@ -132,9 +134,36 @@ def _of_all(
             yield _named(batch, length), variant, _timed(peers.executors, passes.run, shortest=shortest)
             peers.synchronize()
     for batch in decode:
-        steps = ParallelDecode(model, [KVCache(rank, batch, model.config.n_ctx) for rank in model.ranks])
-        yield f"decode {batch}", WHOLE, _stepped(peers.executors, steps, batch, model.config.n_ctx, shortest)
-        peers.synchronize()
+        one_launch = batch == 1 and model.takes_step(model.config.n_ctx)
+        if one_launch:
+            check_steps(model)
+        for variant in [LAUNCH] * one_launch + [WHOLE]:
+            steps = _steps(model, batch, variant)
+            yield f"decode {batch}", variant, _stepped(peers.executors, steps, batch, model.config.n_ctx, shortest)
+            peers.synchronize()
+
+
+def _steps(model: ParallelGPT, batch: int, variant: str) -> ParallelDecode:
+    with model.stepping(on=variant == LAUNCH):
+        return ParallelDecode(model, [KVCache(rank, batch, model.config.n_ctx) for rank in model.ranks])
+
+
+def check_steps(model: ParallelGPT) -> None:
+    """Compares the logits of steps that are one launch on each rank with those of many. Raises ConformanceError."""
+    logits = list[NDArray[np.float64]]()
+    tokens = _tokens(model.config, 1, CHECKED_STEPS)[0]
+    for variant in (LAUNCH, WHOLE):
+        steps = _steps(model, 1, variant)
+        steps.reset(tokens[:1], np.zeros(1, np.int64))
+        for token in tokens:
+            steps.feed(np.array([token]))
+            steps.run()
+        steps.likeliest()
+        logits.append(steps.logits.numpy().astype(np.float64))
+        model.peers.synchronize()
+    off, most = np.abs(logits[0] - logits[1]).max(), np.abs(logits[1]).max()
+    if not off <= benchmark_bound("one_launch", DTYPE) * most:
+        raise ConformanceError(f"a step in one launch is off by {off:.2g}, where the largest logit is {most:.2g}")
 
 
 def _named(batch: int, length: int) -> str:
@@ -179,7 +208,7 @@ def _timed(
 def table(rows: Sequence[PassRow]) -> str:
     """Milliseconds with the half width of their 95 % interval, by case and variant, as Markdown."""
     cells = {(row.case, row.variant): f"{row.ms:.4g} ± {(row.high - row.low) / 2:.1g}" for row in rows}
-    shown = (ONE, ROWS, HALVES, WHOLE)
+    shown = (ONE, ROWS, HALVES, WHOLE, LAUNCH)
     lines = [f"| ms | {' | '.join(shown)} |", "|---|" + "--:|" * len(shown)]
     for case in dict.fromkeys(row.case for row in rows):
         lines.append(f"| {case} | {' | '.join(cells.get((case, variant), '-') for variant in shown)} |")

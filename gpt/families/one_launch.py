@@ -13,7 +13,8 @@ import numpy as np
 
 from toolchain.runtime import DeviceBuffer, Launcher
 
-from ..config import GPTConfig
+from ..config import GPTConfig, vocabulary_part
+from ..parameters.share import Share
 from ..parameters.step_weights import COLUMNS, ROWS, UNITS, UNITS_F8, UNITS_TEXTS, Kept, packed, packed_f8, packed_head
 from ..passes.kv_cache import KVCache
 from ..passes.workspace import Workspace
@@ -21,6 +22,7 @@ from ..passes.workspace import Workspace
 Parts = tuple[DeviceBuffer, DeviceBuffer]  # the largest of each part of a row of logits, and its index, each (N, Z)
 OP, OP_F8, OP_F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
 OP_TEXTS = "decode_step_texts"
+OP_RANKS = "decode_step_of_ranks"
 OPS_TEXTS = tuple(op.replace(OP, OP_TEXTS) for op in (OP, OP_F8, OP_F8_LOGITS))
 TEXTS = 8  # of a step of several, at most
 WEIGHT_F8, LOGITS_F8 = "weight_f8", "f8_logits"  # in the names of ops over such weights
@@ -30,6 +32,20 @@ WAITS = (  # what `errors` counts from 1 on
     "queries, keys and values of its cluster", "its cluster's parts of attention", "the sums of projections",
     "its cluster's part of the MLP", "the sums of the MLP", "the largest logits of the other blocks",
 )  # fmt: skip
+OF_RANK = 8  # more for each rank, and once more, where a rank's sums are waited for
+
+
+def has_step_of_ranks(
+    launcher: Launcher, config: GPTConfig, ranks: int, dtype: str, positions: int
+) -> bool:  # fmt: skip
+    """Whether the launcher has a decoding step over so many positions as one launch for every rank. `config`: of the
+    whole model."""
+    if config.family != "gpt2" or not launcher.target:
+        return False
+    sms, vocabulary = launcher.executor.sms, vocabulary_part(config.vocab_size, ranks)
+    parts = (config.part(rank, ranks) for rank in range(ranks))
+    sizes = (dims(OP_RANKS, 1, part, vocabulary, positions, sms, ranks) for part in parts)
+    return all(launcher.has(OP_RANKS, dtype, each) for each in sizes)
 
 
 def op_of(texts: int, *, folded: bool, quantized: str, logits: bool, cache: str) -> str:
@@ -45,19 +61,23 @@ class OneLaunch:
     """Launches steps. It has copies of the weights of the layers, as the op takes them."""
 
     def __init__(
-        self, op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], vocabulary: int, kept: Kept
-    ) -> None:
-        """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows. `kept`: the copies
-        that it has for its steps."""
+        self, op: str, config: GPTConfig, weights: Mapping[str, DeviceBuffer], vocabulary: int, kept: Kept,
+        share: Share | None = None,
+    ) -> None:  # fmt: skip
+        """`weights`: the model's, on the device, whose vocabulary is padded to `vocabulary` rows for each rank. `kept`:
+        the copies that it has for its steps. `share`: of a rank."""
         executor = kept.executor
-        sizes = dims(op, 1, config, vocabulary, config.n_ctx, executor.sms)
-        self._op, self._eps, self._visible = op, config.eps, config.vocab_size
+        sizes = dims(op, 1, config, vocabulary, config.n_ctx, executor.sms, share.ranks if share else 1)
+        self._op, self._eps, self._visible, self._share = op, config.eps, config.vocab_size, share
         self._arrays = _packed(op, config, weights, kept) | {
             "wte": weights["wte.weight"], "wpe": weights["wpe.weight"], "norm_weight": weights["ln_f.weight"],
             "norm_bias": weights["ln_f.bias"],
         }  # fmt: skip
         if LOGITS_F8 in op:
             self._arrays |= packed_head(weights, kept)
+        if share is not None:
+            first, self._visible = share.tokens.start, len(share.tokens)
+            self._arrays["head"] = weights["wte.weight"].slice(0, first, first + share.vocabulary)
         for name, shape, kind in (
             ("launches", "B", np.int32), ("sums", "S", np.int64), ("errors", "BW", np.int32)
         ):  # fmt: skip
@@ -67,7 +87,10 @@ class OneLaunch:
     def ran_out(self) -> str:
         """The wait, one of WAITS, that timed out in some block of the last launch; "" if none did."""
         errors = self._arrays["errors"].numpy()
-        return WAITS[int(errors[errors > 0].min()) - 1] if errors.any() else ""
+        if not errors.any():
+            return ""
+        rank, wait = divmod(int(errors[errors > 0].min()), OF_RANK)
+        return WAITS[wait - 1] + f" of rank {rank - 1}" * (rank > 0)
 
     def __call__(
         self, launcher: Launcher, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts
@@ -77,7 +100,13 @@ class OneLaunch:
         position are in `work` then."""
         layers, _, texts, positions, heads, size = cache.memory.shape
         shape = (layers, 2, texts, positions, heads * size) if texts > 1 else (layers, 2, positions, heads * size)
-        more = {} if texts > 1 else {"chosen": work.tokens, "after": work.positions}
+        more: dict[str, DeviceBuffer | int] = {}
+        if self._share is not None:
+            met = self._share.step(positions)
+            assert met is not None, "the model takes no such step"
+            more = {"met": met, "rank": self._share.rank}
+        elif texts == 1:
+            more = {"chosen": work.tokens, "after": work.positions}
         if cache.scales is not None:
             more["cache_scales"] = cache.scales.reshape(layers, 2, heads, positions)
         launcher(
@@ -98,16 +127,28 @@ def _units(op: str) -> int:
     return UNITS_TEXTS if op in OPS_TEXTS else UNITS_F8 if WEIGHT_F8 in op else UNITS
 
 
-def dims(op: str, texts: int, config: GPTConfig, vocabulary: int, positions: int, sms: int) -> dict[str, int]:
-    """The sizes of the op's arrays, of so many texts. Its scratch has room for a block on each multiprocessor."""
+def dims(
+    op: str, texts: int, config: GPTConfig, vocabulary: int, positions: int, sms: int, ranks: int = 1
+) -> dict[str, int]:  # fmt: skip
+    """The sizes of the op's arrays, of so many texts. Its scratch has room for a block on each multiprocessor.
+    `config`, `vocabulary`: what one of several ranks has."""
     layers, width, units = config.n_layer, config.n_embd, _units(op)
     sums = 4 * layers * width
     sums = TEXTS * sums if op in OPS_TEXTS else sums + 2 * sms  # those of the largest logits behind them
     tiles = {"I": 3 * width // ROWS, "J": config.ffn // ROWS, "EIGHT": ROWS} if WEIGHT_F8 in op else {}
     if LOGITS_F8 in op:
         tiles["K"] = vocabulary // ROWS
+    own = config.n_head * config.head_size
+    if op == OP_RANKS:
+        sums = 4 * layers * width
+        tiles = {"R": ranks, "Q": words_met(ranks, width), "A": own, "K": vocabulary}
     return tiles | {
-        "N": texts, "L": layers, "C": width, "E": 3 * width, "F": config.ffn, "H": config.n_head, "D": config.head_size,
-        "V": vocabulary, "X": config.n_ctx, "P": positions, "TWO": 2, "B": sms, "W": width // COLUMNS,
+        "N": texts, "L": layers, "C": width, "E": 3 * own, "F": config.ffn, "H": config.n_head, "D": config.head_size,
+        "V": ranks * vocabulary, "X": config.n_ctx, "P": positions, "TWO": 2, "B": sms, "W": width // COLUMNS,
         "S": sums, "G": config.ffn // units, "U": units,
     }  # fmt: skip
+
+
+def words_met(ranks: int, width: int) -> int:
+    """Words that a rank is told by all: a sum for each column, in four places."""
+    return 4 * ranks * width

@@ -37,13 +37,24 @@ class SharedLayers(Layers):
         self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
         positions: DeviceBuffer,
     ) -> None:  # fmt: skip
-        share, rows = self._share, logits.shape[0]
         values, indices = parts
         self.launch("argmax_parts", x=logits, values=values, indices=indices)
-        all_values, all_indices = share.likeliest(rows)
+        self._choose(self._share.likeliest(logits.shape[0], 0), tokens, positions)
+
+    def choose(
+        self, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer, positions: DeviceBuffer
+    ) -> None:  # fmt: skip
+        rows, count = parts[0].shape
+        self._choose(self._share.likeliest(rows, count), tokens, positions)
+
+    def _choose(
+        self, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer, positions: DeviceBuffer
+    ) -> None:  # fmt: skip
+        """`parts`: those of all ranks."""
+        values, indices = parts
         self.launch(
-            "next_token_of_ranks", values=all_values, indices=all_indices, tokens=tokens, positions=positions,
-            width=share.vocabulary, **share.arguments,
+            "next_token_of_ranks", values=values, indices=indices, tokens=tokens, positions=positions,
+            width=self._share.vocabulary, **self._share.arguments,
         )  # fmt: skip
 
     def _own_tokens(self, embedding: DeviceBuffer) -> DeviceBuffer:

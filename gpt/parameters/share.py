@@ -33,16 +33,19 @@ NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added o
 class Share:
     """`vocab_size`: of the whole model. `arguments`: flags, state and rank of this rank's collectives. `part`: for the
     0th or 1st product of a layer and a number of rows N, where each rank puts its part of the sum, (R, N, C).
-    `likeliest`: for M rows of logits, where each rank puts the largest of its parts and their indices, (R, M, Z).
-    `spread`: for N rows, the residual stream of a pass whose rows are shared out too, or None."""
+    `likeliest`: for M rows of logits in Z parts, 0 for as many as passes have, where each rank puts the largest of its
+    parts and their indices, (R, M, Z). `spread`: for N rows, the residual stream of a pass whose rows are shared out
+    too, or None. `step`: for P positions of a cache, what ranks tell each other in a decoding step that is one launch
+    on each, (R, Q), or None."""
 
     rank: int
     ranks: int
     vocab_size: int
     arguments: Mapping[str, DeviceBuffer | float]
     part: Callable[[int, int], DeviceBuffer]
-    likeliest: Callable[[int], tuple[DeviceBuffer, DeviceBuffer]]
+    likeliest: Callable[[int, int], tuple[DeviceBuffer, DeviceBuffer]]
     spread: Callable[[int], Spread | None] = lambda rows: None  # noqa: ARG005
+    step: Callable[[int], DeviceBuffer | None] = lambda positions: None  # noqa: ARG005
 
     @property
     def vocabulary(self) -> int:

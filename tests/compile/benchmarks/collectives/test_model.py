@@ -110,6 +110,6 @@ def test_the_table_has_a_row_for_each_case() -> None:
         PassRow("decode 1", 2, WHOLE, 2.2, 2.2, 2.2),
     ]
     assert table(rows).splitlines()[2:] == [
-        "| forward (8, 1024) | 48.12 ± 0.1 | 29.9 ± 0.1 | 33.5 ± 0.1 | - |",
-        "| decode 1 | - | - | - | 2.2 ± 0 |",
+        "| forward (8, 1024) | 48.12 ± 0.1 | 29.9 ± 0.1 | 33.5 ± 0.1 | - | - |",
+        "| decode 1 | - | - | - | 2.2 ± 0 | - |",
     ]

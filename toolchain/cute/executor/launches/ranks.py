@@ -10,7 +10,6 @@ Words order nothing, so no clock says whether one is written again too early. Th
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,13 +18,12 @@ from numpy.typing import NDArray
 
 from ....errors import UsageError
 from ...dsl.trace import Kernel
-from ..program.program import Program, program
 from ..state import banks
 from ..state.block import Block
 from ..state.clocks import Clocks
 from ..state.memory import GlobalMemory, Region
 from .arguments import Arguments
-from .launch import Launching, Report, lowered
+from .launch import Launching, Report, of_traced
 from .schedule import end, run_cluster, run_turn
 
 ENDED = 1 << 30  # the time of an agent whose launch has ended
@@ -70,15 +68,10 @@ def run_ranks(
 
 
 def _launching(kernel: Kernel, args: Sequence[Any], grid: tuple[int, int, int], bound: Arguments) -> Launching:
-    code = _program(kernel)
+    code = of_traced(kernel)
     bound.names = kernel.names
     values = bound.of_parameters(kernel.parameters, args)
     return Launching(code, values, grid, code.dims or (1, 1, 1), kernel.shared_bytes, kernel.shared)
-
-
-@functools.lru_cache(maxsize=8)
-def _program(kernel: Kernel) -> Program:
-    return program(lowered(kernel), kernel.name)
 
 
 def _step(step: Sequence[Launching], memory: GlobalMemory, clocks: Clocks, most: int) -> Report:
