@@ -17,13 +17,7 @@ kernel @logits op = logits {
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
-  %BM = constant <i32: BM> : !int
-  %BN = constant <i32: BN> : !int
-  %BK = constant <i32: BK> : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = divi %V, %BN signed rounding<positive_inf> : !int
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %C, %BK signed rounding<positive_inf> : !int
+  %m_tiles, %n_tiles, %tiles, %steps = call @tiles_of(%M, %V, %C)
   %empty = constant <f32: 0.0> : !acc
   for %tile in (%block to %tiles, step %blocks) : !int {
     %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
@@ -51,12 +45,7 @@ kernel @logits_split_n op = logits {
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
-  %BM = constant <i32: BM> : !int
-  %BK = constant <i32: BK> : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = call @split_tiles(%V)
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %C, %BK signed rounding<positive_inf> : !int
+  %m_tiles, %n_tiles, %tiles, %steps = call @split_tiles_of(%M, %V, %C)
   %empty = call @unknown_zero(%row_zero)
   %rest_empty = call @unknown_zero<BN = BR>(%row_zero)
   for %tile in (%block to %tiles, step %blocks) : !int {

@@ -64,13 +64,7 @@ skeleton @persistent_pair {
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
-  %BM = constant <i32: BM> : !int
-  %BN = constant <i32: BN> : !int
-  %BK = constant <i32: BK> : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  %m_tiles, %n_tiles, %tiles, %steps = call @tiles_of(%M, %N, %K)
   %empty = call @unknown_zero(%row_zero)
   hole @setup
   for %tile in (%block to %tiles, step %blocks) : !int {

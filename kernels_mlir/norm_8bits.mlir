@@ -114,20 +114,9 @@ skeleton @normed_rows_over_8bits, skeleton = @over_8bits {
   }
 }
 
-// One row of at most 3 BK columns, element by element: all of the weight is read ahead. The hole: `wide`.
-skeleton @normed_one_row_over_8bits, skeleton = @over_8bits {
-  @ahead(%n, %read) {
-    %k0 = constant <i32: 0> : !int
-    %k1 = constant <i32: 1> : !int
-    %k2 = constant <i32: 2> : !int
-    %w0, %t0 = hole @wide(%weight_view, %n, %k0) -> (!w_rows, token)
-    %w1, %t1 = hole @wide(%weight_view, %n, %k1) -> (!w_rows, token)
-    %w2, %t2 = hole @wide(%weight_view, %n, %k2) -> (!w_rows, token)
-    %all_read = join_tokens %read, %t0, %t1, %t2 : token
-    %ready = gdc_wait_tko token = %all_read -> token
-    yield %ready : token
-  }
-  @product(%x_tiles, %m, %n) {
+// One row of at most 3 BK columns, element by element: see @read_ahead_over_8bits. The hole: `wide`.
+skeleton @normed_one_row_over_8bits, skeleton = @read_ahead_over_8bits {
+  @multiply(%x_tiles, %m, %k0, %k1, %k2, %w0, %w1, %w2) {
     %x0 = call @one_row_stored(%x_tiles, %m, %k0)
     %x1 = call @one_row_stored(%x_tiles, %m, %k1)
     %x2 = call @one_row_stored(%x_tiles, %m, %k2)

@@ -27,6 +27,18 @@ sizes BM = 128, BN = 128, BK = 64, BR = 64, GROUP = 8
 !column_1 = !cuda_tile.tile<BMx1xf32>
 !square_1 = !cuda_tile.tile<1xBMxf32>
 
+// How many rows and columns of tiles there are, how many tiles, and how many steps of K
+fragment @tiles_of(%M: !int, %N: !int, %K: !int) -> (!int, !int, !int, !int) {
+  %BM = constant <i32: BM> : !int
+  %BN = constant <i32: BN> : !int
+  %BK = constant <i32: BK> : !int
+  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+  %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
+  %tiles = muli %m_tiles, %n_tiles : !int
+  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  yield %m_tiles, %n_tiles, %tiles, %steps : !int, !int, !int, !int
+}
+
 // Row and column of a tile. GROUP rows of tiles are made at a time, column by column: tiles made at the same time share
 // their inputs in the L2 cache. GROUP = 1 costs one division instead of three; the compiler knows it and keeps one way.
 fragment @tile_place(%tile: !int, %m_tiles: !int, %n_tiles: !int) -> (!int, !int) {

@@ -19,13 +19,7 @@ skeleton @persistent_scaled_any {
   hole @setup
   %block, %unused_y, %unused_z = get_tile_block_id : !int
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
-  %BM = constant <i32: BM> : !int
-  %BN = constant <i32: BN> : !int
-  %BK = constant <i32: BK> : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  %m_tiles, %n_tiles, %tiles, %steps = call @tiles_of(%M, %N, %K)
   %start = make_token : token
   %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %start) -> (token) {
     %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)

@@ -109,6 +109,17 @@ fragment @store_split_squares(%value: !acc, %rest: !rest_acc, %squares: !squares
       : !square_1, !squares_out_part, !int -> token
 }
 
+// @tiles_of of split tiles
+fragment @split_tiles_of(%M: !int, %N: !int, %K: !int) -> (!int, !int, !int, !int) {
+  %BM = constant <i32: BM> : !int
+  %BK = constant <i32: BK> : !int
+  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+  %n_tiles = call @split_tiles(%N)
+  %tiles = muli %m_tiles, %n_tiles : !int
+  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  yield %m_tiles, %n_tiles, %tiles, %steps : !int, !int, !int, !int
+}
+
 // The holes are those of persistent.mlir.
 skeleton @split_n {
   %x_tiles = make_partition_view %x_view : !x_part
@@ -122,12 +133,7 @@ skeleton @split_n {
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
-  %BM = constant <i32: BM> : !int
-  %BK = constant <i32: BK> : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = call @split_tiles(%N)
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  %m_tiles, %n_tiles, %tiles, %steps = call @split_tiles_of(%M, %N, %K)
   %empty = call @unknown_zero(%row_zero)
   %rest_empty = call @unknown_zero<BN = BR>(%row_zero)
   %start = make_token : token

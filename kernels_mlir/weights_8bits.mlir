@@ -158,20 +158,27 @@ skeleton @rows_over_8bits, skeleton = @over_8bits {
   }
 }
 
-// One row of at most 3 BK columns, element by element: all of the weight is read ahead.
-skeleton @one_row_over_8bits, skeleton = @over_8bits {
+// One row of at most 3 BK columns, element by element: all of the weight is read ahead. The hole: `multiply`.
+skeleton @read_ahead_over_8bits, skeleton = @over_8bits {
   @ahead(%n, %read) {
-    %zero = constant <i32: 0> : !int
-    %one = constant <i32: 1> : !int
-    %two = constant <i32: 2> : !int
-    %w0, %t0 = hole @wide(%weight_view, %n, %zero) -> (!w_rows, token)
-    %w1, %t1 = hole @wide(%weight_view, %n, %one) -> (!w_rows, token)
-    %w2, %t2 = hole @wide(%weight_view, %n, %two) -> (!w_rows, token)
+    %k0 = constant <i32: 0> : !int
+    %k1 = constant <i32: 1> : !int
+    %k2 = constant <i32: 2> : !int
+    %w0, %t0 = hole @wide(%weight_view, %n, %k0) -> (!w_rows, token)
+    %w1, %t1 = hole @wide(%weight_view, %n, %k1) -> (!w_rows, token)
+    %w2, %t2 = hole @wide(%weight_view, %n, %k2) -> (!w_rows, token)
     %all_read = join_tokens %read, %t0, %t1, %t2 : token
     %ready = gdc_wait_tko token = %all_read -> token
     yield %ready : token
   }
   @product(%x_tiles, %m, %n) {
+    %product = hole @multiply(%x_tiles, %m, %k0, %k1, %k2, %w0, %w1, %w2) -> !acc
+    yield %product : !acc
+  }
+}
+
+skeleton @one_row_over_8bits, skeleton = @read_ahead_over_8bits {
+  @multiply(%x_tiles, %m, %k0, %k1, %k2, %w0, %w1, %w2) {
     %product = call @one_row_product(%x_tiles, %m, %w0, %w1, %w2)
     yield %product : !acc
   }

@@ -19,7 +19,8 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("skeleton @over_8bits", "linear_weight_f8", "a scale is dropped", "fma %product, %scales, %bias_rows", "addf %product, %bias_rows", "bf16"),
     ("skeleton @over_8bits", "linear_weight_i8", "a scale is applied twice", "%scaled = fma %product, %scales, %bias_rows", "%once = mulf %product, %scales : !acc\n  %scaled = fma %once, %scales, %bias_rows", "bf16"),
     ("skeleton @rows_over_8bits", "linear_weight_i8", "rows of another tile", "%x_tiles[%m, %k]", "%x_tiles[%n, %k]", "bf16"),
-    ("skeleton @one_row_over_8bits", "linear_weight_i8_one_row", "a tile is read twice", "hole @wide(%weight_view, %n, %two)", "hole @wide(%weight_view, %n, %one)", "bf16"),
+    ("skeleton @read_ahead_over_8bits", "linear_weight_i8_one_row", "a tile is read twice", "hole @wide(%weight_view, %n, %k2)", "hole @wide(%weight_view, %n, %k1)", "bf16"),
+    ("skeleton @one_row_over_8bits", "linear_weight_f8_one_row", "a tile of the weight twice", "%x_tiles, %m, %w0, %w1, %w2)", "%x_tiles, %m, %w0, %w1, %w1)", "bf16"),
     ("skeleton @pair_over_8bits", "swiglu_weight_i8", "the scales of gate and up swapped", "mulf %gate, %gate_scales", "mulf %gate, %up_scales", "bf16"),
     ("skeleton @rows_pair_over_8bits", "swiglu_weight_f8", "both products are of one weight", "hole @wide(%up_view, %n, %k)", "hole @wide(%gate_view, %n, %k)", "bf16"),
     ("skeleton @one_row_pair_over_8bits", "swiglu_weight_i8_one_row", "a tile of the other weight", "@one_row_product(%x_tiles, %m, %u0, %u1, %u2)", "@one_row_product(%x_tiles, %m, %g0, %u1, %u2)", "bf16"),
@@ -43,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @three_normed", "layernorm_linear_weight_i8_one_row", "a tile is not in the variance", "@add_deviations(%x2, %mean, %k2, %K, %square1)", "@add_deviations(%x2, %mean, %k2, %K, %square0)", "bf16"),
     ("fragment @three_normed", "layernorm_linear_weight_i8_ahead", "a tile is not in the mean", "addf %sum01, %value2", "addf %sum01, %value1", "bf16"),
     ("skeleton @normed_rows_over_8bits", "layernorm_linear_weight_i8", "no mean", "%mean = call @mean_of(%sums, %K)", "%mean = call @mean_of(%none, %K)", "bf16"),
-    ("skeleton @normed_one_row_over_8bits", "layernorm_linear_weight_i8_one_row", "a tile of the weight twice", "hole @wide(%weight_view, %n, %k2)", "hole @wide(%weight_view, %n, %k1)", "bf16"),
+    ("skeleton @normed_one_row_over_8bits", "layernorm_linear_weight_i8_one_row", "a tile of the weight twice", "%f2, %w0, %w1, %w2)", "%f2, %w0, %w1, %w1)", "bf16"),
     ("skeleton @rows_added", "linear_residual_weight_f8", "another tile's residual", "@load_residual_directly(%residual_tiles, %m, %n)", "@load_residual_directly(%residual_tiles, %n, %m)", "bf16"),
     ("skeleton @one_row_added", "linear_residual_weight_i8_one_row", "another tile's residual", "@load_residual_directly(%residual_tiles, %m, %n)", "@load_residual_directly(%residual_tiles, %n, %m)", "bf16"),
 ))  # fmt: skip
