@@ -58,7 +58,7 @@ def members(group: int) -> list[int]:
 
 
 def gone(group: int) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while members(group) and time.monotonic() < until:
         time.sleep(0.05)
     return not members(group)
@@ -73,7 +73,7 @@ def test_a_signal_at_any_moment(bundle: Path, tmp_path: Path, moment: float, num
         os.killpg(begun.pid, number)  # as a terminal does
     else:
         begun.send_signal(number)
-    _, err = begun.communicate(timeout=60)
+    _, err = begun.communicate(timeout=300)
     assert begun.returncode in (128 + number, -number, 0)  # -15: before Python could ask for anything else
     assert "Traceback" not in err
     assert gone(begun.pid)
@@ -85,7 +85,7 @@ def test_a_signal_at_any_moment(bundle: Path, tmp_path: Path, moment: float, num
     rows = json.loads(report.read_text())["rows"] if report.exists() else []
     if not any(row["detail"] == "interrupted" for row in rows):  # it came when all cells were done
         rest = start(bundle, tmp_path / "r", "--resume")
-        out, err = rest.communicate(timeout=60)
+        out, err = rest.communicate(timeout=300)
         assert rest.returncode == 0, out + err
         assert "20 passed" in out
         rows = json.loads(report.read_text())["rows"]
@@ -179,7 +179,7 @@ def test_a_killed_command_leaves_no_process_and_resumes(bundle: Path, tmp_path: 
         begun = start(bundle, report, *["--resume"] * (number > 0))
         time.sleep(rng.uniform(0.8, 1.7))
         begun.kill()
-        begun.communicate(timeout=60)
+        begun.communicate(timeout=300)
         assert gone(begun.pid)
         if (report / "results.json").exists():  # all was done: the kill came too late, or behind the journal's removal
             assert not killed.journal.exists() or begun.returncode != 0
@@ -188,7 +188,7 @@ def test_a_killed_command_leaves_no_process_and_resumes(bundle: Path, tmp_path: 
         else:
             killed.look()
     rest = start(bundle, report, "--resume")
-    out, err = rest.communicate(timeout=120)
+    out, err = rest.communicate(timeout=300)
     assert rest.returncode == 0, out + err
     rows = json.loads((report / "results.json").read_text())["rows"]
     assert {row["status"] for row in rows} <= {"passed", "not run"}
