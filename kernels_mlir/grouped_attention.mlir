@@ -20,6 +20,19 @@ sizes BT = 16, BQ = 4, ROWS = 64, BS = 64, D = 64, GROUP = 8
 !rows_scores = !cuda_tile.tile<ROWSxBSxf32>
 !rows_acc = !cuda_tile.tile<ROWSxDxf32>
 
+// The positions of the queries of ROWS rows, of which the first is at %first
+fragment @grouped_positions(%first: !int) -> !rows_positions {
+  %lanes = iota : !rows_lanes
+  %heads = constant <i32: BQ> : !rows_lanes
+  %offsets = divi %lanes, %heads signed : !rows_lanes
+  %offsets_column = reshape %offsets : !rows_lanes -> !rows_lanes_column
+  %first_1x1 = reshape %first : !int -> !int_1x1
+  %first_column = broadcast %first_1x1 : !int_1x1 -> !rows_lanes_column
+  %q_column = addi %first_column, %offsets_column : !rows_lanes_column
+  %q_positions = broadcast %q_column : !rows_lanes_column -> !rows_positions
+  yield %q_positions : !rows_positions
+}
+
 // The order of the blocks is that of attention.mlir.
 kernel @grouped_attention op = grouped_attention {
   %q_tiles = make_partition_view %q_view : !grouped_in
@@ -48,14 +61,7 @@ kernel @grouped_attention op = grouped_attention {
   %past = subi %S, %T : !int
   %i_first = muli %i, %BT : !int
   %first = addi %past, %i_first : !int
-  %lanes = iota : !rows_lanes
-  %heads = constant <i32: BQ> : !rows_lanes
-  %offsets = divi %lanes, %heads signed : !rows_lanes
-  %offsets_column = reshape %offsets : !rows_lanes -> !rows_lanes_column
-  %first_1x1 = reshape %first : !int -> !int_1x1
-  %first_column = broadcast %first_1x1 : !int_1x1 -> !rows_lanes_column
-  %q_column = addi %first_column, %offsets_column : !rows_lanes_column
-  %q_positions = broadcast %q_column : !rows_lanes_column -> !rows_positions
+  %q_positions = call @grouped_positions(%first)
   %k_lanes_flat = iota : !k_lanes
   %k_lanes = reshape %k_lanes_flat : !k_lanes -> !k_positions
 

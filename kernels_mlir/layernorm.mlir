@@ -145,6 +145,16 @@ fragment @norm_part(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weigh
   call @store_rows(%scaled, %tiles, %n, %j)
 }
 
+// Weight and bias of a norm, for each row, and the token of both reads
+fragment @gain_and_bias(%w_tiles: !vector_part, %b_tiles: !vector_part, %zero: !int) -> (!f32, !f32, token) {
+  %w, %t0 = call @load_line(%w_tiles, %zero)
+  %b, %t1 = call @load_line(%b_tiles, %zero)
+  %weight = call @for_each_row(%w)
+  %bias = call @for_each_row(%b)
+  %read = join_tokens %t0, %t1 : token
+  yield %weight, %bias, %read : !f32, !f32, token
+}
+
 // Register-resident: one block makes R rows of at most BC columns, reading x once. `norm` makes and stores the result.
 skeleton @resident_norm {
   %x_tiles = make_partition_view %x_view : !in_part
@@ -154,12 +164,8 @@ skeleton @resident_norm {
   %out_tiles = make_partition_view %out_view : !out_part
   %n, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
-  %w, %t0 = call @load_line(%w_tiles, %zero)
-  %b, %t1 = call @load_line(%b_tiles, %zero)
-  %weight = call @for_each_row(%w)
-  %bias = call @for_each_row(%b)
+  %weight, %bias, %read = call @gain_and_bias(%w_tiles, %b_tiles, %zero)
   // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1 : token
   %ready = gdc_wait_tko token = %read -> token
   %tile = call @load_rows(%x_tiles, %n, %zero)
   hole @norm(%tile, %weight, %bias, %out_tiles, %n, %zero)

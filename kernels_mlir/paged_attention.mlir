@@ -71,14 +71,7 @@ skeleton @paged {
   %steps = divi %seen, %BS signed rounding<positive_inf> : !int
   %from, %to, %stop = hole @walk(%turn, %whole, %steps) -> (!int, !int, !int)
 
-  %lanes = iota : !rows_lanes
-  %heads = constant <i32: BQ> : !rows_lanes
-  %offsets = divi %lanes, %heads signed : !rows_lanes
-  %offsets_column = reshape %offsets : !rows_lanes -> !rows_lanes_column
-  %first_1x1 = reshape %first : !int -> !int_1x1
-  %first_column = broadcast %first_1x1 : !int_1x1 -> !rows_lanes_column
-  %q_column = addi %first_column, %offsets_column : !rows_lanes_column
-  %q_positions = broadcast %q_column : !rows_lanes_column -> !rows_positions
+  %q_positions = call @grouped_positions(%first)
   %k_lanes_flat = iota : !k_lanes
   %k_lanes = reshape %k_lanes_flat : !k_lanes -> !k_positions
   %k_column = reshape %k_lanes_flat : !k_lanes -> !k_place_column

@@ -137,19 +137,13 @@ skeleton @rounding_rows {
 }
 
 kernel @quantize_rows op = quantize_rows, skeleton = @rounding_rows {
-  @scale(%largest) {
-    %scale = call @scale_for(%largest)
-    yield %scale : !stat
-  }
+  @scale = @scale_for
   @setup { %out_tiles = make_partition_view %out_view : !rounded_part }
   @store(%value, %inverse, %m, %n) { call @store_rounded(%value, %inverse, %out_tiles, %m, %n) }
 }
 
 kernel @quantize_rows_i8 op = quantize_rows_i8, skeleton = @rounding_rows {
-  @scale(%largest) {
-    %scale = call @scale_for_i8(%largest)
-    yield %scale : !stat
-  }
+  @scale = @scale_for_i8
   @setup { %out_tiles = make_partition_view %out_view : !whole_part }
   @store(%value, %inverse, %m, %n) { call @store_whole(%value, %inverse, %out_tiles, %m, %n) }
 }
@@ -190,12 +184,8 @@ skeleton @rounding_layernorm {
   %b_tiles = make_partition_view %bias_view : !vector_part
   %n, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
-  %w, %t0 = call @load_line(%w_tiles, %zero)
-  %b, %t1 = call @load_line(%b_tiles, %zero)
-  %weight = call @for_each_row(%w)
-  %bias = call @for_each_row(%b)
+  %weight, %bias, %read = call @gain_and_bias(%w_tiles, %b_tiles, %zero)
   // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1 : token
   %ready = gdc_wait_tko token = %read -> token
   %tile = call @load_rows(%x_tiles, %n, %zero)
   %value = ftof %tile : !rows -> !f32

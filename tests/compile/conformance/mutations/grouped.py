@@ -29,7 +29,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @normed_heads", "norm_rope_append", "the first half's weights for both", "@load_line<BC = E>(%weight, %one)", "@load_line<BC = E>(%weight, %zero)"),
     ("skeleton @normed", "norm_rope_append", "the queries' weights for the keys", "%k_weight_view", "%q_weight_view"),
     ("fragment @as_they_are", "rope_append", "the first half twice", "ftof %second", "ftof %first"),
-    ("kernel @grouped_attention", "grouped_attention", "rows go through the queries of a head first", "divi %lanes, %heads", "remi %lanes, %heads"),
+    ("fragment @grouped_positions", "grouped_attention", "rows go through the queries of a head first", "divi %lanes, %heads", "remi %lanes, %heads"),
     ("kernel @grouped_attention", "grouped_attention", "queries stand at the start of the keys", "subi %S, %T", "subi %S, %S"),
     ("kernel @grouped_attention", "grouped_attention", "heads past the first tile are forgotten", "%part = remi %head_part, %parts", "%part = divi %zero, %parts"),
     ("fragment @written_keys", "grouped_decode_attention", "the token does not see itself", "cmpi less_than_or_equal %column", "cmpi less_than %column"),

@@ -13,7 +13,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @page_of", "paged_append", "the page's number for the place in it", "%at = remi", "%at = divi"),
     ("fragment @tile_of", "paged_attention", "a page is one tile", "%count = divi %PAGE, %BS signed", "%count = divi %BS, %BS signed"),
     ("skeleton @paged", "paged_attention", "every text begins at 0", "%start = reshape %start_tile : !int_1 -> !int", "%start = muli %b, %zero : !int"),
-    ("skeleton @paged", "paged_attention", "rows go through the queries of a head first", "divi %lanes, %heads", "remi %lanes, %heads"),
+    ("fragment @grouped_positions", "paged_attention", "rows go through the queries of a head first", "divi %lanes, %heads", "remi %lanes, %heads"),
     ("skeleton @paged", "paged_attention", "heads past the first tile are forgotten", "%part = remi %head_part, %parts", "%part = divi %zero, %parts"),
     ("skeleton @paged", "paged_attention", "keys that no mask cuts are forgotten", "(%from to %to, step %one)", "(%to to %to, step %one)"),
     ("skeleton @paged", "paged_attention", "the last tile is forgotten", "(%to to %stop, step %one)", "(%to to %to, step %one)"),
