@@ -1,5 +1,6 @@
-"""`python -m benchmarks.cute.decode_step FOLDER [--output FILE]`: a decoding step of GPT-2 124M in one CuTe kernel, in
-several variants, of one text with weights and a cache of 16 and of 8 bits, and of eight texts, on this GPU.
+"""`python -m benchmarks.cute.decode_step FOLDER [--only WORD] [--output FILE]`: a decoding step of GPT-2 in one CuTe
+kernel, in several variants, on this GPU: of 124M one text with weights and a cache of 16 and of 8 bits, and eight
+texts; of medium, large and XL one text. `--only xl`: variants with that in their name.
 
 Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each is checked against float64
 before it is timed, and its logits must have the same bits after. A time is the median of launches in a CUDA graph.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +40,24 @@ def main() -> int:
     """Checks and times all, prints their rows and writes JSON. Returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.decode_step", description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     bundle = Bundle.load(asked.folder)
-    entries = [entry for entry in bundle.entries if entry.spec.op in OPS]
+    entries = [entry for entry in bundle.entries if entry.spec.op in OPS and asked.only in entry.spec.symbol]
     if not entries:
         raise UsageError(
-            f"{asked.folder} has no entry of {' or '.join(OPS)}",
+            f"{asked.folder} has no entry of {' or '.join(OPS)} with {asked.only!r} in its name",
             hint=f"python -m benchmarks.cute.kernels {asked.folder}",
         )
     executor = open_executor("cuda")
     print(executor.name, flush=True)
     rows: list[dict[str, Any]] = []
-    for op in OPS:
-        of_op = [entry for entry in entries if entry.spec.op == op]
-        if not of_op:
-            continue
-        case = of_entry(of_op[0].spec, executor.sms)
+    for alike in alike_in_sizes(entries):
+        case = of_entry(alike[0].spec, executor.sms)
         inputs = at_the_end(make_inputs(case, DTYPE, seed=0))
         expected = references(case, DTYPE, inputs)
-        for entry in of_op:
+        for entry in alike:
             try:
                 row = measured(bundle, entry, case, inputs, expected, executor)
             except TilestackError as error:  # the other variants are of interest all the same
@@ -67,6 +67,14 @@ def main() -> int:
     if asked.output:
         asked.output.write_text(by_rows({"gpu": executor.name, "rows": rows}))
     return int(any("failed" in row for row in rows))
+
+
+def alike_in_sizes(entries: Sequence[BundleEntry]) -> list[list[BundleEntry]]:
+    """Entries of one op and of one model together."""
+    found: dict[tuple[int, int], list[BundleEntry]] = {}
+    for entry in entries:
+        found.setdefault((OPS.index(entry.spec.op), entry.spec.constants["C"]), []).append(entry)
+    return [found[key] for key in sorted(found)]
 
 
 def of_entry(spec: EntrySpec, sms: int) -> Case:

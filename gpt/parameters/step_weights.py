@@ -105,6 +105,15 @@ def _times(weight: Array, row: Array) -> Array:
 
 
 def _of_layers(config: GPTConfig, kept: Kept, of: Callable[[int], dict[str, Array]]) -> dict[str, DeviceBuffer]:
-    """The arrays of each layer, with the layers as their first dimension."""
-    layers = in_threads(of, range(config.n_layer))
-    return {name: kept(name, np.stack([layer[name] for layer in layers])) for name in layers[0]}
+    """The arrays of each layer, with the layers as their first dimension. The host has them once until they are on the
+    device, and beside them the layers that threads work at."""
+    stacked = {
+        name: np.empty((config.n_layer, *array.shape), array.dtype) for name, array in of(0).items()
+    }  # fmt: skip
+
+    def fill(layer: int) -> None:
+        for name, array in of(layer).items():
+            stacked[name][layer] = array
+
+    in_threads(fill, range(config.n_layer))
+    return {name: kept(name, stacked.pop(name)) for name in list(stacked)}

@@ -20,13 +20,14 @@ from .lanes import (
     dot,
     fold,
     greatest,
+    of_lane,
     pair_of,
     put,
     spread,
     total,
     vector,
 )
-from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, TOLD
+from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
 from .products import has_row, operand, split, tile_times
 from .warps import Warps
 
@@ -46,28 +47,32 @@ def attention(w: Warps, layer: Any) -> None:
     _merge(w, layer, new)
     w.meet()
     number = first + s.qkv_slots + s.kv_slots
-    here.full.wait(number)
+    for i in range(s.turns):
+        here.full.wait(number + i)
     with cute.when(cute.less(w.warp, s.warps // s.tiles)):
         _project(w, layer, number)
-    w.arrive(number)
+    for i in range(s.turns):
+        w.arrive(number + i)
     # Nobody waits for it. Words of this layer stay until the warp has added to the sums of the MLP.
     with cute.when(cute.both(cute.same(w.position // s.span, here.rank), cute.same(w.warp, s.warps - 1))):
         new.append()
 
 
 def projected(w: Warps) -> list[Any]:
-    """The columns that a lane projects to."""
+    """The columns that a lane projects to: of each tile of the warp's in a slot, of one slot after the other."""
     s, here = w.step, w.here
     first = here.rank * (s.width // s.cluster) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
-    return [first + tile * ROWS for tile in range(s.tiles)]
+    return [first + i * (s.width // RANKS) + tile * ROWS for i in range(s.turns) for tile in range(s.tiles)]
 
 
 def _project(w: Warps, layer: Any, number: Any) -> None:
-    """The head's result times the warp's rows of the slot, to the residual's sums."""
+    """The head's result times the warp's rows of the slots, to the residual's sums."""
     s, here, lane = w.step, w.here, w.lane
     tile = COLUMNS * ROWS * s.bits // 128  # chunks
-    at = [here.chunk(number) + (w.warp * s.tiles + i) * tile for i in range(s.tiles)]
-    made = tile_times(here.ring, at, CHUNK, lane, operand(w.merged, 0, lane, s.bits), s.bits)
+    at = [here.chunk(number + j) + (w.warp * s.tiles + i) * tile for j in range(s.turns) for i in range(s.tiles)]
+    x, made = operand(w.merged, 0, lane, s.bits), list[Any]()
+    for two in range(0, len(at), 2):
+        made += tile_times(here.ring, at[two : two + 2], CHUNK, lane, x, s.bits)
     if not s.folded:
         made = [sum_ * w.proj_scales[i] for i, sum_ in enumerate(made)]
     with cute.when(has_row(lane)):
@@ -75,17 +80,30 @@ def _project(w: Warps, layer: Any, number: Any) -> None:
             w.add(layer, 0, column, value)
 
 
+def parts_of_qkv(w: Warps) -> list[tuple[Any, Any, Any]]:
+    """What a warp tells of q, k and v: the number of a part, of which there are 8 for all warps, the block that it is
+    told, and which 8 rows of each of the three."""
+    s = w.step
+    numbers = [w.warp + i for i in range(0, RANKS, s.warps)]
+    if s.turns == 1:
+        return [(number, number, 0) for number in numbers]
+    return [(number, number % s.cluster, number // s.cluster % s.turns) for number in numbers]
+
+
 def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
-    """8 rows each of q, k and v, to all blocks of the cluster."""
+    """A block's rows of q, k and v, to all blocks of the cluster."""
     s, here, lane = w.step, w.here, w.lane
-    row, which = here.rank * ROWS + lane % ROWS, (lane // ROWS).minimum(2)  # of the head's
+    which, count = (lane // ROWS).minimum(2), 3 * s.turns
+    place = 2 if s.turns == 1 else layer % 2  # the one that the MLP of this layer will use
     sums = w.sums_of_norm()
-    w.save(w.tiles(first, 3, w.normed(w.gain_1, sums), s.bits, sums), 2, sums.made())
+    w.save_products(first, count, w.normed(w.gain_1, sums), place, sums)
     w.meet()
-    value = w.result(w.row_total(2, lane.minimum(3 * ROWS - 1)), w.norm(2, 3), w.of_qkv.values(0))
-    for i in range(0, s.cluster, s.warps):
-        to = w.warp + i
-        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(to, s.cluster))):
+    norm = None
+    for i, (number, to, turn) in enumerate(parts_of_qkv(w)):
+        sum_ = w.row_total(place, lane.minimum(3 * ROWS - 1) + turn * (3 * ROWS))
+        norm = norm or w.norm(place, count)
+        value, row = w.result(sum_, norm, w.of_qkv.values(i)), (here.rank * s.turns + turn) * ROWS + lane % ROWS
+        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(number, RANKS))):
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 
@@ -96,7 +114,7 @@ def _weigh(w: Warps, first: Any, q: list[Any], new: Newest) -> None:
     inside, read = list[Any](), list[list[list[Any]]]()
     mine = w.warp * 4 + lane // 8  # of the positions of a slot
     for i, count in enumerate(s.attended):
-        position = here.rank * s.span + i * 4 * s.warps + mine
+        position = here.rank * s.span + i * s.together + mine
         there = cute.less(position, w.position)
         inside.append(there if count == 4 * s.warps else cute.both(there, cute.less(mine, count)))
         slot = first + i // s.times
@@ -141,7 +159,7 @@ def _tell_part(w: Warps, layer: Any) -> None:
     """What the block's warps have found, together, to the cluster: to each block by one of the first warps."""
     s, here, lane = w.step, w.here, w.lane
     with cute.when(cute.less(w.warp, s.cluster)):
-        most, scales, weight = scaled(weights_of(w))
+        most, scales, weight = scaled(weights_of(w)) if s.turns == 1 else scaled_by_lanes(w)
         read = [vector(w.weighed, warp * (HEAD // 2) + lane, 2) for warp in range(s.warps)]
         mixed = [dot([pair[i] for pair in read], scales) for i in range(2)]
         for i in range(0, s.cluster, s.warps):
@@ -168,20 +186,33 @@ def scaled(pairs: list[list[Any]]) -> tuple[Any, list[Any], Any]:
     return most, scales, dot([pair[1] for pair in pairs], scales)
 
 
+def scaled_by_lanes(w: Warps) -> tuple[Any, list[Any], Any]:
+    """The same of many warps, whose numbers do not fit a lane's registers: each lane has those of a warp."""
+    warps = w.step.warps
+    most, weight = vector(w.weights, w.lane.minimum(warps - 1), 2)
+    top = greatest(most, 16, 8, 4, 2, 1)
+    scale = cute.Scalar(arch.instruction("exp2", most - top, results=[f32])[0])
+    (sum_,) = across([cute.select(cute.less(w.lane, warps), weight * scale, 0.0)], 16, 8, 4, 2, 1)
+    return top, [of_lane(scale, warp) for warp in range(warps)], sum_
+
+
 def _merge(w: Warps, layer: Any, new: Newest) -> None:
-    """8 elements of the head's result by each warp: 4 lanes for each block's part. The new position is in no part."""
+    """The head's result, by as many warps as there are blocks: 4 lanes for each of 8 blocks' parts, and 8 elements; or
+    8 lanes and 16 elements of 4 blocks. The new position is in no part."""
     s, here, lane = w.step, w.here, w.lane
-    source, score = lane // 4, new.score()
+    each = WARP // s.cluster
+    masks = [mask for mask in (16, 8, 4) if mask >= each]
+    source, score = lane // each, new.score()
     for i in range(0, s.cluster, s.warps):
-        eight = w.warp + i
-        with cute.when(cute.less(eight, s.cluster)):
-            pair = eight * 4 + lane % 4
+        elements = w.warp + i
+        with cute.when(cute.less(elements, s.cluster)):
+            pair = elements * each + lane % each
             value = new.value(pair)
             mixed = w.words(PARTS, here.parts, source * FAR + pair * 2, 2, layer)
             most, weight = w.words(PARTS, here.parts, source * FAR + HEAD, 2, layer)
-            top = greatest(most, 16, 8, 4).maximum(score)
+            top = greatest(most, *masks).maximum(score)
             scale, own = (cute.Scalar(arch.instruction("exp2", one - top, results=[f32])[0]) for one in (most, score))
-            sum_, *found = across([value * scale for value in (weight, *mixed)], 16, 8, 4)
+            sum_, *found = across([value * scale for value in (weight, *mixed)], *masks)
             whole = cute.scalar(1.0) / (sum_ + own)
             with cute.when(cute.same(source, 0)):
                 high, low = split([a.fma(own, b) * whole for a, b in zip(value, found, strict=True)], s.bits)

@@ -112,6 +112,6 @@ def read_scales(w: Warps, layer: Any) -> None:
     first = here.rank * s.span + w.warp * 4 + w.lane // 8
     with cute.when(cute.less(0, w.position)):
         for i in range(len(s.attended)):
-            at = (first + i * 4 * s.warps).minimum(w.position - 1)
+            at = (first + i * s.together).minimum(w.position - 1)
             for which, held in enumerate((w.key_scales, w.value_scales)):
                 held[i] = cache.scales[((layer * 2 + which) * s.heads + here.head) * cache.positions + at]

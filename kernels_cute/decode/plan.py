@@ -9,7 +9,7 @@ from toolchain.errors import UsageError
 
 from .lanes import COLUMNS, ROWS
 
-RANKS = 8  # blocks of a cluster
+RANKS = 8  # blocks of a cluster, at most
 HEAD = 64  # elements of a head
 WARP = 32
 BOX = 16  # positions that one copy brings, at most
@@ -35,6 +35,7 @@ class Sizes:
     logit_bits: int = field(default=16, kw_only=True)
     own_heads: int = field(default=0, kw_only=True)
     own_hidden: int = field(default=0, kw_only=True)
+    cluster = RANKS  # its blocks
 
     @property
     def heads(self) -> int:
@@ -79,9 +80,14 @@ class Sizes:
         return self.bits == 16
 
     @property
+    def turns(self) -> int:
+        """How often a block has 8 rows each of q, k and v, and an eighth of the columns that a head is projected to."""
+        return RANKS // self.cluster
+
+    @property
     def qkv_slots(self) -> int:
-        """Slots of a block's 8 rows each of q, k and v."""
-        return -(-3 // self.tiles)
+        """Slots of a block's rows of q, k and v."""
+        return -(-3 * self.turns // self.tiles)
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,10 @@ class Step(Sizes):
 
     def __post_init__(self) -> None:
         made = self.cluster * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
-        if made != self.hidden or any(unit % self.rows or unit > COLUMNS for unit in self.units):
+        if made != self.hidden or any(unit % self.rows for unit in self.units):
             raise UsageError(f"{made} hidden units of {self.hidden}", hint="units that all blocks together have")
-        if self.cluster != RANKS:
-            raise UsageError(f"clusters of {self.cluster} blocks", hint=f"{RANKS}")
+        if self.cluster not in (2, 4, RANKS) or (self.bits == 8 and self.cluster < RANKS):
+            raise UsageError(f"clusters of {self.cluster} blocks, {self.bits} bits", hint="2, 4 or 8; 8 in 8 bits")
         if self.slots < HELD:
             raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")
         if self.width % (COLUMNS * self.tiles) or self.positions % self.cluster or self.vocabulary % self.logit_rows:
@@ -118,14 +124,21 @@ class Step(Sizes):
         return self.positions // self.cluster
 
     @property
+    def together(self) -> int:
+        """Positions that are attended to at a time: 4 for each warp, but for a last warp whose 4 a large copy would
+        have no use for."""
+        most = 4 * self.warps
+        return most if most < BOX else most // BOX * BOX
+
+    @property
     def box(self) -> int:
         """Positions that one copy brings: each slot has a multiple of it."""
-        return gcd(BOX, 4 * self.warps, self.span)
+        return gcd(BOX, self.together, self.span)
 
     @property
     def attended(self) -> list[int]:
-        """A block's positions, 4 for each warp at a time."""
-        most = 4 * self.warps
+        """A block's positions, as many at a time."""
+        most = self.together
         return [min(most, self.span - first) for first in range(0, self.span, most)]
 
     @property
@@ -152,4 +165,4 @@ class Step(Sizes):
     def steps(self, *, head: bool) -> int:
         """Slots of a layer."""
         units = 2 * self.units[0 if head else 1] // self.rows
-        return units + (self.qkv_slots + self.kv_slots + 1 if head else 0)
+        return units + (self.qkv_slots + self.kv_slots + self.turns if head else 0)

@@ -14,6 +14,7 @@ A layer, with what is waited for:
 4. The sums of the projections. A block computes some hidden units, their part of the MLP's second product, which the
    cluster adds up, and adds that to the next sums (mlp.py).
 
+Of wider models a cluster has 4 blocks, each of which has twice the rows, columns and positions (`Step.cluster`).
 docs/one-kernel.md has times and reasons. Norms are folded into weights in bf16 (gpt/parameters/fold.py), but the last.
 Those of 8 bits stay as they are stored: there x is multiplied with the norm's weight, and its mean is subtracted.
 """
@@ -33,7 +34,7 @@ from toolchain.contract.op import ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 
-from .attention import attention, projected
+from .attention import attention, parts_of_qkv, projected
 from .block import Cache, Here, as_number, as_scalar, element_address, flat
 from .cached import read_scales
 from .lanes import ROWS, WARP, dot, floats, vector
@@ -127,8 +128,9 @@ def read_ahead(w: Warps, layer: Any) -> None:
 
     def read(*, head: bool) -> None:
         if head:
-            row = (lane // ROWS).minimum(2) * (s.heads * HEAD) + here.head * HEAD + here.rank * ROWS + lane % ROWS
-            w.of_qkv.read(0, layer, row)
+            first = (lane // ROWS).minimum(2) * (s.heads * HEAD) + here.head * HEAD
+            for i, (_, _, turn) in enumerate(parts_of_qkv(w)):
+                w.of_qkv.read(i, layer, first + (here.rank * s.turns + turn) * ROWS + lane % ROWS)
             if s.cache_bits == 8:
                 read_scales(w, layer)
         units = s.units[0 if head else 1]
@@ -160,14 +162,17 @@ def walk_layer(w: Warps, layer: Any) -> None:
     """A layer: attention in the blocks with a head, and the MLP in all."""
     s, here = w.step, w.here
     after = (layer + 1).minimum(s.layers - 1)
-    with cute.when(here.with_head) if s.clusters > s.heads else nullcontext():
+    with cute.when(here.with_head) if s.clusters > s.heads else nullcontext(), w.lane_again():
         attention(w, layer)
-    add(w, w.sum(layer, 0, s.heads), w.proj_bias[0])
+    with w.lane_again():
+        add(w, w.sum(layer, 0, s.heads), w.proj_bias[0])
     w.out_bias[0] = w.next_out_bias[0]  # was read long ago
     here.either(partial(mlp, w, layer))
-    fetch(w, after)
-    read_ahead(w, after)
-    add(w, w.sum(layer, 1, s.clusters), w.out_bias[0])
+    with w.lane_again():
+        fetch(w, after)
+        read_ahead(w, after)
+    with w.lane_again():
+        add(w, w.sum(layer, 1, s.clusters), w.out_bias[0])
 
 
 def add(w: Warps, sums: list[Any], bias: Any) -> None:

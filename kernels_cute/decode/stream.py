@@ -13,7 +13,7 @@ from toolchain.cute.dsl import arch
 
 from .block import Place, chunk_address
 from .lanes import ROWS
-from .plan import HEAD
+from .plan import HEAD, RANKS
 
 
 class Stream(ABC):
@@ -83,12 +83,18 @@ class Producer(Stream):
         s, here = self.step, self.here
         slots = list[Callable[[Any], None]]()
         if head:
-            of_block = [(layer * 3 + which) * (s.heads * HEAD // ROWS) + here.block for which in range(3)]
-            for i in range(0, 3, s.tiles):
+            of_block = [
+                (layer * 3 + which) * (s.heads * HEAD // ROWS) + here.block * s.turns + turn
+                for turn in range(s.turns)
+                for which in range(3)
+            ]
+            for i in range(0, 3 * s.turns, s.tiles):
                 slots.append(partial(self.rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
             for i in range(s.kv_slots):
                 slots.append(partial(self._positions, layer, i))
-            slots.append(partial(self.rows, "proj", [layer * (s.heads * s.cluster) + here.block], s.slot // s.tiles))
+            first_part = layer * (s.heads * RANKS) + here.block * s.turns
+            for i in range(s.turns):
+                slots.append(partial(self.rows, "proj", [first_part + i], s.slot // s.tiles))
         first_unit = layer * (s.hidden // s.rows) + here.first_unit(head=head) // s.rows
         for name in ("fc", "out"):
             for i in range(s.units[0 if head else 1] // s.rows):
@@ -100,7 +106,7 @@ class Producer(Stream):
         """Fills a slot with keys and values of some positions, unless all of them are yet to come."""
         s, here = self.step, self.here
         counts = s.attended[i * s.times : (i + 1) * s.times]
-        first = here.rank * s.span + i * s.times * 4 * s.warps
+        first = here.rank * s.span + i * s.times * s.together
         filled = cute.less(first, self.position)
         self.wait(number)
         with cute.when(cute.invert(filled)):
@@ -111,6 +117,6 @@ class Producer(Stream):
                 for box in range(count // s.box):
                     into = (2 * j + which) * (s.width // (2 * s.times)) + box * (s.box * HEAD * s.cache_bits // 128)
                     place = chunk_address(here.ring, here.chunk(number) + into)
-                    at = first + j * 4 * s.warps + box * s.box
+                    at = first + j * s.together + box * s.box
                     signal = here.full.at(number % s.slots)
                     arch.instruction("copy.tma_load", place, self.cache, signal, here.head * HEAD, at, which, layer)

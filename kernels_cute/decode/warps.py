@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from math import gcd
 from typing import Any
 
@@ -12,9 +13,9 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 
-from .block import Cache, Here, element_address
-from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, pair_of, raw, total, vector
-from .plan import ADDED, HEAD, PROJECTED
+from .block import Cache, Here, as_number, as_scalar, element_address
+from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, of_lane, pair_of, raw, total, vector
+from .plan import ADDED, HEAD, PROJECTED, RANKS
 from .products import Operand, columns_times, has_row, operand, split, tile_columns
 from .rows import Rows, Terms
 
@@ -30,9 +31,12 @@ class Warps(Rows):
         self.position, self.cache = position, cache
         self.chunk = self.lane % CHUNK
         self.own = self.warp * WARP + pair_of(self.lane)  # the number of the lane's pair
-        self.batches = -(-(max(s.units) // ROWS + 1) // 4)
-        # Sums over a warp's columns: of rows of fc in turns, and of those of q, k and v. A row has one of each warp.
-        self.saved = cute.shared_tensor("f32", Layout((2 * self.batches + 1) * s.warps * WARP))
+        self.batches = -(-(max(*s.units, 3 * ROWS * s.turns) // ROWS + 1) // 4)
+        # Sums over a warp's columns: of rows of fc in turns, and of those of q, k and v, in clusters of 8 at a place of
+        # their own. A row has one of each warp. So many apart that lanes that read at one time find theirs in different
+        # banks.
+        self.apart = s.warps if s.warps < 4 else -(-s.warps // 4) // 2 * 8 + 4
+        self.saved = cute.shared_tensor("f32", Layout((2 * self.batches + (s.turns == 1)) * self.apart * WARP))
         self.weighed = cute.shared_tensor("f32", Layout(s.warps * HEAD))  # values of a warp's positions
         self.weights = cute.shared_tensor("f32", Layout(s.warps * 2))  # their maximum, and the sum of their weights
         # Pairs of 16 bits and of what is rounded off: of the warps' columns of the residual stream, then of hidden
@@ -43,7 +47,8 @@ class Warps(Rows):
         # Of the next use, read before the wait for sums, as they are stored: what a row of q, k, v or a hidden
         # unit is made with; biases of the lane's pair of columns, two bf16 in a register, and the norms' weights of it;
         # scales of the columns whose sums the lane adds.
-        self.of_qkv, self.of_fc = Terms(self, "qkv", 1), Terms(self, "fc", -(-max(s.units) // WARP))
+        parts = -(-RANKS // s.warps)
+        self.of_qkv, self.of_fc = Terms(self, "qkv", parts), Terms(self, "fc", -(-max(s.units) // WARP))
         self.proj_bias, self.out_bias, self.next_out_bias, self.gain_1, self.gain_2 = (
             cute.make_fragment(1, "i32") for _ in range(5)
         )
@@ -56,6 +61,20 @@ class Warps(Rows):
             self.key_scales, self.value_scales = (cute.make_fragment(len(s.attended), "f32") for _ in range(2))
             for held in (self.key_scales, self.value_scales):
                 cute.fill(held, 0.0)
+
+    @contextmanager
+    def lane_again(self) -> Generator[None]:
+        """In blocks of many warps, which have few registers, asks the warp for the lane's number. The compiler cannot
+        know that it stays the same, so it does not compute addresses from it ahead of all layers and keep them. The
+        warp's own number is not asked for: ptxas would take lanes that it is a condition of for divided."""
+        if self.step.turns == 1:
+            yield
+            return
+        before = self.lane, self.chunk, self.own
+        lane = as_number(of_lane(as_scalar(self.lane), self.lane)) % WARP
+        self.lane, self.chunk, self.own = lane, lane % CHUNK, self.warp * WARP + pair_of(lane)
+        yield
+        self.lane, self.chunk, self.own = before
 
     def whole(self, values: Sequence[Any], place: int) -> list[Any]:
         """Sums over all lanes of all warps. `place`: where in shared memory, the first of as many."""
@@ -120,22 +139,38 @@ class Warps(Rows):
         if not sums:
             return
         with cute.when(cute.same(self.lane, 0)):
-            i = len(values)
+            i = first + len(values)
             for j, value in enumerate(sums):
                 self.saved[self._place(place, i * ROWS + j) + self.warp] = value
 
-    def keep(self, place: Any, tile: int, value: Any) -> None:
+    def save_products(self, first: Any, count: int, x: Operand, place: Any, sums: Across) -> None:
+        """Those of `count` tiles of rows with x, from slot `first` on, and behind them a norm's sums. Many warps have
+        few registers each, and wait for each other's loads: they save those of two tiles after the other two."""
+        s = self.step
+        if s.turns == 1:
+            self.save(self.tiles(first, count, x, s.bits, sums), place, sums.made())
+            return
+        for pair in cute.range_(count // 2):
+            made = self.tiles(first + pair * 2, 2, x, s.bits)
+            with cute.when(has_row(self.lane)):
+                for i, value in enumerate(made):
+                    self.keep(place, pair * 2 + i, value)
+        odd = count % 2
+        self.save(self.tiles(first + count - 1, 1, x, s.bits) if odd else [], place, sums.made(), count - odd)
+
+    def keep(self, place: Any, tile: Any, value: Any) -> None:
         """Puts a warp's sum of the lane's row of a tile there."""
         self.saved[self._place(place, tile * ROWS + self.lane // 4) + self.warp] = value
 
     def _place(self, place: Any, row: Any) -> Any:
-        return (place * (self.batches * WARP) + row) * self.step.warps
+        return (place * (self.batches * WARP) + row) * self.apart
 
     def row_total(self, place: Any, row: Any) -> Any:
         """A row's sum over all warps."""
-        warps = self.step.warps
-        width, first = gcd(warps, 4), self._place(place, row)
-        return total([one for i in range(warps // width) for one in vector(self.saved, first // width + i, width)])
+        warps, width, first = self.step.warps, gcd(self.apart, 4), self._place(place, row)
+        whole = warps // width
+        read = [one for i in range(whole) for one in vector(self.saved, first // width + i, width)]
+        return total([*read, *(self.saved[first + i] for i in range(whole * width, warps))])
 
     def norm(self, place: Any, count: int) -> tuple[Any, Any]:
         """What a sum of x is to be multiplied with behind a norm, and what is to be taken from it for each unit of the

@@ -23,7 +23,6 @@ class Step(Sizes):
 
     slots: int = 16
     flying: int = 4
-    cluster = RANKS  # always
 
     def __post_init__(self) -> None:
         if self.width % COLUMNS or self.vocabulary % self.logit_rows:

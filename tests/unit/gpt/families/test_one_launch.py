@@ -173,7 +173,8 @@ def test_the_entry_is_for_gpt2_alone() -> None:
         for other in (texts[0] - 1, texts[1] + 1):
             assert entry.unmet(dims(op, other, gpt2, 50304, 100, 132)) is not None
         assert entry.unmet(dims(op, texts[0], gpt2, 50304, 100, 95)) is not None
-        assert entry.unmet(dims(op, texts[0], CONFIG, 50304, 100, 132)) is not None
+        for other in (CONFIG, *(PRESETS[name] for name in ("medium", "large", "xl"))):
+            assert entry.unmet(dims(op, texts[0], other, 50304, 100, 132)) is not None
         assert entry.unmet(dims(op, texts[0], gpt2, 50304, 2000, 132)) is not None
 
 

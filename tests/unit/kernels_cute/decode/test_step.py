@@ -26,6 +26,16 @@ from toolchain.errors import UsageError
 SMALL = {"L": 2, "C": 128, "X": 96, "V": 200, "CLUSTERS": 3, "UNITS": 16, "UNITS_APART": 32, "SLOTS": 5, "FLYING": 2}
 TINY = {"L": 1, "C": 64, "X": 32, "V": 64, "CLUSTERS": 2, "UNITS": 16, "UNITS_APART": 16, "SLOTS": 4, "FLYING": 0}
 ALONE = TINY | {"CLUSTERS": 1, "UNITS": 32, "UNITS_APART": 8}
+# Clusters of 4: the fifth warp attends to nothing, and some blocks have more hidden units than have a place at a time.
+# Clusters of 2: tiles of units are odd in number, and the ring has almost a layer's slots, so that it orders little.
+FOURS = {
+    "L": 1, "C": 320, "X": 96, "V": 72, "CLUSTERS": 6, "UNITS": 48, "UNITS_APART": 80, "SLOTS": 5, "FLYING": 2,
+    "CLUSTER": 4,
+}  # fmt: skip
+PAIRS = {
+    "L": 2, "C": 128, "X": 32, "V": 64, "CLUSTERS": 4, "UNITS": 8, "UNITS_APART": 120, "SLOTS": 12, "FLYING": 0,
+    "CLUSTER": 2,
+}  # fmt: skip
 OP, F8, F8_LOGITS = "decode_step", "decode_step_weight_f8", "decode_step_weight_f8_logits"
 CACHE_F8 = "_cache_f8"
 TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
@@ -34,7 +44,7 @@ TINY_F8 = TINY | {"C": 128, "CLUSTERS": 2, "UNITS": 32}
 def _case(sizes: dict[str, int], positions: int, op: str = OP) -> Case:
     """The new token is at the last position of a cache as long as the model allows, and in the middle of another."""
     layers, width, units = sizes["L"], sizes["C"], 16 if F8 in op else 8
-    blocks = 8 * sizes["CLUSTERS"]
+    blocks = _blocks(sizes)
     more = {
         "E": 3 * width, "F": 4 * width, "H": width // 64, "D": 64, "P": positions, "N": 1, "TWO": 2,
         "B": blocks, "S": 4 * layers * width + 2 * blocks, "W": width // 64, "G": 4 * width // units, "U": units,
@@ -43,6 +53,10 @@ def _case(sizes: dict[str, int], positions: int, op: str = OP) -> Case:
     made = {key: size for key, size in sizes.items() if key in "LCXV"} | more
     dims = {dim for param in ops()[op].params for dim in param.dims}
     return Case(op, {key: size for key, size in made.items() if key in dims}, "")
+
+
+def _blocks(sizes: dict[str, int]) -> int:
+    return sizes.get("CLUSTER", 8) * sizes["CLUSTERS"]
 
 
 @functools.cache
@@ -64,7 +78,7 @@ def _step(sizes: dict[str, int], inputs: Inputs, kernel: Any = None, op: str = O
         "ptx", "", TENSOR_MAPS, (traced.kernel.threads, 1, 1), traced.kernel.shared_bytes, maps=traced.maps,
         together=traced.together,
     )  # fmt: skip
-    EntryLaunch(kernel or traced.kernel, spec, form, arrays, inputs.scalars, (8 * sizes["CLUSTERS"], 1, 1)).run()
+    EntryLaunch(kernel or traced.kernel, spec, form, arrays, inputs.scalars, (_blocks(sizes), 1, 1)).run()
     return arrays
 
 
@@ -90,6 +104,8 @@ def _check(arrays: dict[str, Any], case: Case, inputs: Inputs) -> None:
         (SMALL, 96, F8 + CACHE_F8),
         (TINY_F8, 30, F8_LOGITS + CACHE_F8),
         (TINY, 1, OP + CACHE_F8),
+        (FOURS, 96, OP),
+        (PAIRS, 20, OP),
     ],
 )
 def test_it_computes_a_step(sizes: dict[str, int], positions: int, op: str) -> None:
@@ -125,18 +141,19 @@ def test_the_next_launch_finds_its_sums_cleared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "which", "found"),
+    ("sizes", "name", "which", "found"),
     [
-        ("barrier", 1, Race),  # between a block's sums of rows and their reads
-        ("mbarrier.wait", 7, (MissingWait, Race)),  # for a slot that is free
-        ("mbarrier.wait", -4, MissingWait),  # for a slot that is full
-        ("cluster.wait", 2, Race),  # before the first words
+        (TINY, "barrier", 1, Race),  # between a block's sums of rows and their reads
+        (TINY, "mbarrier.wait", 7, (MissingWait, Race)),  # for a slot that is free
+        (TINY, "mbarrier.wait", -4, MissingWait),  # for a slot that is full
+        (TINY, "cluster.wait", 2, Race),  # before the first words
+        (PAIRS, "barrier", 1, Race),
     ],
 )
-def test_a_barrier_or_a_wait_less_is_found(name: str, which: int, found: Any) -> None:
-    inputs = make_inputs(_case(TINY, 32), "bf16", seed=3)
+def test_a_barrier_or_a_wait_less_is_found(sizes: dict[str, int], name: str, which: int, found: Any) -> None:
+    inputs = make_inputs(_case(sizes, 32), "bf16", seed=3)
     with pytest.raises(found):
-        _step(TINY, inputs, without(_traced(TINY)[1].kernel, f"cute_nvgpu.arch.{name}", which))
+        _step(sizes, inputs, without(_traced(sizes)[1].kernel, f"cute_nvgpu.arch.{name}", which))
 
 
 def test_units_that_do_not_add_up_are_refused() -> None:
@@ -146,3 +163,5 @@ def test_units_that_do_not_add_up_are_refused() -> None:
         Step(slots=3)
     with pytest.raises(UsageError):
         Step(positions=1001)
+    with pytest.raises(UsageError, match="clusters of 4 blocks, 8 bits"):
+        Step(clusters=24, cluster=4, bits=8)
