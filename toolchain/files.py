@@ -78,6 +78,21 @@ def folder_beside(folder: Path) -> Generator[Path]:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
+@contextmanager
+def filling(folder: Path) -> Generator[Path]:
+    """A scratch folder whose content goes to `folder` once the block has ended without an exception. What has the same
+    name there is replaced, and the rest stays. Raises UsageError, which names `folder`, for what cannot be written."""
+    with folder_beside(folder) as scratch:
+        made = scratch / "made"
+        made.mkdir()
+        yield made
+        if not folder.exists():
+            made.rename(folder)
+            return
+        for each in sorted(made.iterdir()):
+            each.replace(folder / each.name)
+
+
 def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:
     """Writes a file as `replacing` does, text as UTF-8. With `parents` missing folders are created. Raises OSError."""
     if parents:

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from conformance.ops.normal import normal
@@ -297,5 +298,8 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
         row = config_row(config) | said
         described.write_text(json.dumps(row, indent=2) + "\n")
         mode = stored.stat().st_mode
-        save_file(stored_names(config, weights), stored, metadata={"format": "pt"})
+        try:
+            save_file(stored_names(config, weights), stored, metadata={"format": "pt"})
+        except SafetensorError as error:  # a full disk
+            raise OSError(str(error)) from error
         stored.chmod(mode)  # safetensors makes the file anew, for its owner alone

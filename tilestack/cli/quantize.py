@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 from toolchain.errors import UsageError
+from toolchain.files import check_makable, filling
 
 from .common.options import QUANTIZATIONS, command, read_text
 
@@ -55,17 +57,32 @@ def quantize(args: argparse.Namespace) -> int:
     config, tensors, place = weights.load(weights.SHIPPED if args.model is None else args.model)
     if args.output.exists() and (not args.output.is_dir() or args.output.resolve() == place.resolve()):
         raise UsageError(f"{args.output} is not a folder to write to", hint="choose another --output")
-    if args.output.is_dir() and any(args.output.iterdir()) and not (args.output / CONFIG).is_file():
-        raise UsageError(f"{args.output} holds something else than a checkpoint", hint="choose another --output")
+    check_makable(args.output)
+    if args.output.is_dir() and any(args.output.iterdir()) and not _quantized(args.output / CONFIG):
+        raise UsageError(
+            f"{args.output} holds something else than a quantized checkpoint", hint="choose another --output"
+        )
     asked = None if text is None else perplexity.pieces(load_tokenizer(place, config).encode(text), config.n_ctx)
     config, made = weights.quantized(config, tensors, args.to, logits=args.logits)
     if config.family == "llama":
         made = made.astype(DTYPE)  # what the others are computed in
-    weights.save(args.output, config, made)
-    copy_texts(place, args.output)
+    with filling(args.output) as scratch:
+        weights.save(scratch, config, made)
+        copy_texts(place, scratch)
     before, after = (sum(tensor.nbytes for tensor in each.values()) for each in (tensors, made))
     print(f"{args.output}: {after / 1e6:.1f} MB of weights, {before / 1e6:.1f} MB before")
     if asked is not None:
         found = [quality.losses_of(folder, asked) for folder in (place, args.output)]
         print(f"{args.compare}: {perplexity.compared(found[1], found[0])}")
     return 0
+
+
+def _quantized(config: Path) -> bool:
+    """Whether a folder's config.json is of a quantized checkpoint, such as an earlier run of this command wrote."""
+    from gpt.parameters.quantize import KEY
+
+    try:
+        row = json.loads(config.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(row, dict) and KEY in row

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolchain.errors import UsageError
-from toolchain.files import write_whole
+from toolchain.files import filling, write_whole
 
 TEMPLATE = Path(__file__).parent / "template"
 HIDDEN = ("github", "gitignore")  # without their dot there: a wheel has no hidden files
@@ -33,6 +33,7 @@ def write(folder: Path, requirement: str, repository: str, ref: str) -> list[str
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is not empty", hint="name a new folder")
     made = list(files(requirement, repository, ref))
-    for name, text in made:
-        write_whole(folder / name, text, parents=True)
+    with filling(folder) as scratch:
+        for name, text in made:
+            write_whole(scratch / name, text, parents=True)
     return [name for name, _ in made]

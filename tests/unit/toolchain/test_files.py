@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import UsageError
-from toolchain.files import check_makable, everything, only_one, replacing, write_whole
+from toolchain.files import check_makable, everything, filling, only_one, replacing, write_whole
 from toolchain.knobs import ROOT
 
 
@@ -108,6 +109,29 @@ def test_a_folder_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
         write_whole(tmp_path / "a" / "b" / "file", "")
     write_whole(tmp_path / "a" / "b" / "file", "new", parents=True)
     assert (tmp_path / "a" / "b" / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("there", [[], ["b", "mine"]])
+def test_a_folder_is_filled_as_a_whole_or_not_at_all(tmp_path: Path, there: list[str]) -> None:
+    folder = tmp_path / "folder"
+    for name in there:
+        write_whole(folder / name, "old", parents=True)
+
+    def fill(fails: bool) -> None:
+        with filling(folder) as scratch:
+            for name in "ab":
+                (scratch / name).write_text("new")
+            if fails:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(UsageError, match=f"{folder} cannot be written: No space left"):
+        fill(True)
+    assert names(tmp_path) == ["folder"][: len(there)]
+    assert [(folder / name).read_text() for name in there] == ["old"] * len(there)
+    assert not there or names(folder) == there
+    fill(False)
+    assert names(tmp_path) == ["folder"] and names(folder) == sorted({"a", "b", *there})
+    assert (folder / "b").read_text() == "new"
 
 
 def test_everything_in_a_folder_is_listed(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     name, *own = args.module or [args.script, *args.arguments]
     if args.script and not Path(name).exists():
         raise UsageError(f"there is no file {name}")
+    if args.script and Path(name).is_dir() and not Path(name, "__main__.py").is_file():
+        raise UsageError(f"{name} is a folder without a __main__.py", hint="name the file that is to be run")
     sys.argv = [name, *own]
     folder = Path.cwd() if args.module else Path(name).resolve().parent
     give_way(folder)

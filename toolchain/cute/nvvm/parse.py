@@ -48,7 +48,9 @@ def parse_with(dialects: Context, text: str, name: str) -> ModuleOp:
         module = _Placing(dialects, text, name).parse_module()
     except ParseError as error:
         line, column = _place(text, error.span.start)
-        raise SourceError(f"{name}:{line}:{column}: {error.msg}") from error
+        rest = error.msg == "Could not parse entire input!"
+        message = "an operation is expected here, such as a module" if rest else error.msg
+        raise SourceError(f"{name}:{line}:{column}: {message}") from error
     except VerifyException as error:
         raise SourceError(f"{name}: {error}") from error
     location.verify(module, name)

@@ -50,6 +50,14 @@ def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
     assert "is not UTF-8 text: byte 0" in run("cute-opt", file).err
 
 
+def test_a_file_without_an_operation_has_a_place(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.mlir"
+    for text in ("", "}\n"):
+        file.write_text(text)
+        done = run("cute-opt", file)
+        assert done.code == 3 and done.err.startswith(f"error: {file}:1:1: an operation is expected here")
+
+
 def test_ptx_of_a_kernel(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "k.mlir"
     file.write_text("gpu.module @m { llvm.func @k() attributes {nvvm.kernel} { llvm.return } }")

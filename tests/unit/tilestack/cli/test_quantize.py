@@ -10,6 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from gpt.config import LLAMAS, PRESETS
 from gpt.parameters import quantize, weights
@@ -68,10 +69,24 @@ def test_it_overwrites_no_other_folder(nano: Path, tmp_path: Path, run: Run) -> 
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").touch()
     (tmp_path / "file").touch()
-    for name, why in (("full", "holds something else"), ("file", "is not a folder"), ("nano", "is not a folder")):
+    weights.save(tmp_path / "other", PRESETS["nano"], weights.random_weights(PRESETS["nano"], 4))
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "config.json").write_text("[]")
+    something = [(name, "holds something else") for name in ("full", "other", "odd")]
+    for name, why in (*something, ("file", "is not a folder"), ("nano", "is not a folder")):
         ran = run("quantize", str(nano), "--output", str(tmp_path / name))
         assert ran.code == 2 and why in ran.err
     assert not quantize.is_quantized(weights.load(nano)[1])
+
+
+def test_a_full_disk_leaves_nothing(nano: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: No space left on device")
+
+    monkeypatch.setattr(weights, "save_file", full)
+    ran = run("quantize", str(nano), "--output", str(tmp_path / "f8"))
+    assert ran.code == 2 and ran.err.startswith(f"error: {tmp_path / 'f8'} cannot be written: Error while serializing")
+    assert [path.name for path in tmp_path.iterdir()] == ["nano"]
 
 
 def test_generate_takes_it_either_way(nano: Path, tmp_path: Path, run: Run) -> None:

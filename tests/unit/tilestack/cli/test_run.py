@@ -101,7 +101,11 @@ def test_a_program_keeps_its_traceback_and_exit_code(tmp_path: Path, program: st
 
 def test_no_program_and_no_file_are_bad_input(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tilestack", "run"]
-    for given, said in (([], "no program to run"), ([str(tmp_path / "none.py")], "there is no file")):
+    for given, said in (
+        ([], "no program to run"),
+        ([str(tmp_path / "none.py")], "there is no file"),
+        ([str(tmp_path)], "is a folder without a __main__.py"),
+    ):
         done = subprocess.run([*words, *given], capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode == 2 and said in done.stderr
 

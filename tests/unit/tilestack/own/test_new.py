@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from tilestack.own import new
 from tilestack.own.run import functions
 from tilestack.own.table import load
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 from toolchain.knobs import ROOT
 
 from ..conftest import Run
@@ -30,6 +33,18 @@ def test_a_folder_with_files_is_left_alone(run: Run, tmp_path: Path) -> None:
     done = run("init", tmp_path)
     assert done.code == 2 and "is not empty" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str, *, parents: bool) -> None:
+        if path.name == "noxfile.py":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_whole(path, text, parents=parents)
+
+    monkeypatch.setattr(new, "write_whole", full)
+    done = run("init", tmp_path / "own")
+    assert done.code == 2 and f"{tmp_path / 'own'} cannot be written: No space left" in done.err
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("origin", ["tilestack", "someone/tilestack", "a/b/c@v1"])
