@@ -115,10 +115,10 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
 def _decode_step_of_ranks(spec: EntrySpec) -> TracedKernel:
     """`H`: heads of this rank; its hidden units are those of its blocks."""
     c = spec.constants
-    units, apart = c["UNITS"], c["UNITS_APART"]
+    units, apart, cluster = c["UNITS"], c["UNITS_APART"], c.get("CLUSTER", RANKS)
     size = RankStep(
         c["L"], c["C"], c["X"], c["K"], c["CLUSTERS"], (units, apart), c["SLOTS"], c["FLYING"], own_heads=c["H"],
-        own_hidden=RANKS * (c["H"] * units + (c["CLUSTERS"] - c["H"]) * apart), ranks=c["R"],
+        own_hidden=cluster * (c["H"] * units + (c["CLUSTERS"] - c["H"]) * apart), ranks=c["R"], cluster=cluster,
     )  # fmt: skip
     return TracedKernel(ranks.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
 

@@ -1,5 +1,6 @@
-"""`python -m benchmarks.cute.decode_step_of_ranks FOLDER [--device cuda:0 --device cuda:1] [--output FILE]`: a decoding
-step of a GPT-2 that several GPUs share, one CuTe kernel on each, in several variants.
+"""`python -m benchmarks.cute.decode_step_of_ranks FOLDER [--only WORD] [--device cuda:0 --device cuda:1] [--output
+FILE]`: a decoding step of a GPT-2 that several GPUs share, one CuTe kernel on each, in several variants, those with a
+word in their names: 124M, and XL. All ranks have as much here, of XL 12 heads or 13, so that the second is the slower.
 
 Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each is checked against float64
 before it is timed, all ranks must have told each other the same sums, and the logits must have the same bits after. A
@@ -37,6 +38,7 @@ from toolchain.runtime.peers import Peers, open_peers
 from ..rows import by_rows
 
 OP, DTYPE, HEAD, UNITS = "decode_step_of_ranks", "bf16", 64, 8
+CLUSTER = 8  # blocks, where an entry says nothing
 LAUNCHES, REPLAYS = 20, 30
 
 
@@ -45,13 +47,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.decode_step_of_ranks", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", action="append", default=[], help="of each rank (default cuda:0 and cuda:1)")
+    parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
     devices = asked.device or ["cuda:0", "cuda:1"]
     bundle = Bundle.load(asked.folder)
     entries = [
-        entry for entry in bundle.entries if entry.spec.op == OP and entry.spec.constants["R"] == len(devices)
-    ]  # fmt: skip
+        entry
+        for entry in bundle.entries
+        if entry.spec.op == OP and entry.spec.constants["R"] == len(devices) and asked.only in entry.spec.symbol
+    ]
     if not entries:
         raise UsageError(
             f"{asked.folder} has no entry of {OP} for {len(devices)} ranks",
@@ -78,8 +83,9 @@ def main() -> int:
 def of_entry(spec: EntrySpec) -> Case:
     """The sizes that an entry is for, on ranks that have as much each, at the last position of the longest cache."""
     c = spec.constants
-    blocks = 8 * c["CLUSTERS"]
-    hidden = 8 * (c["H"] * c["UNITS"] + (c["CLUSTERS"] - c["H"]) * c["UNITS_APART"])
+    cluster = c.get("CLUSTER", CLUSTER)
+    blocks, units = cluster * c["CLUSTERS"], c["H"] * c["UNITS"] + (c["CLUSTERS"] - c["H"]) * c["UNITS_APART"]
+    hidden = cluster * units
     sizes = {name: c[name] for name in "LCXKHR"} | {
         "A": HEAD * c["H"], "D": HEAD, "E": 3 * HEAD * c["H"], "F": hidden, "G": hidden // UNITS, "U": UNITS,
         "V": c["K"] * c["R"], "P": c["X"], "N": 1, "TWO": 2, "B": blocks, "W": c["C"] // HEAD,

@@ -16,16 +16,20 @@ from toolchain.cute.executor import Deadlock, Race
 from toolchain.errors import ConformanceError, UsageError
 
 
-def _of(layers: int, clusters: int, units: tuple[int, int], heads: int, vocabulary: int, ranks: int) -> RankStep:
-    hidden = 8 * (heads * units[0] + (clusters - heads) * units[1])
+def _of(
+    layers: int, clusters: int, units: tuple[int, int], heads: int, vocabulary: int, ranks: int, cluster: int = 8
+) -> RankStep:
+    hidden = cluster * (heads * units[0] + (clusters - heads) * units[1])
     return RankStep(
-        layers, 64, 32, vocabulary, clusters, units, 4, 0, own_heads=heads, own_hidden=hidden, ranks=ranks
+        layers, 64, 32, vocabulary, clusters, units, 4, 0, own_heads=heads, own_hidden=hidden, ranks=ranks,
+        cluster=cluster,
     )  # fmt: skip
 
 
 # The first rank has blocks without a head; both have as many, and uneven parts of all.
 TWO = (_of(3, 2, (16, 8), 1, 72, 2), _of(3, 2, (16, 16), 2, 40, 2))
 SHORT, EVEN = (_of(1, 1, (8, 8), 1, 40, 2),) * 2, (_of(2, 2, (8, 8), 1, 40, 2),) * 2
+FOURS = (_of(2, 3, (16, 8), 1, 40, 2, cluster=4),) * 2
 THREE = tuple(_of(1, 1, (8, 8), 1, 40, 3) for _ in range(3))
 WITHOUT_HEAD = (0, 12)  # a block of the first rank
 
@@ -60,6 +64,12 @@ def test_three_ranks_have_the_same_bits() -> None:
     given.run(_kernels(THREE))
     for own in given.arrays:
         assert np.array_equal(own["logits"].view(np.uint16), given.arrays[0]["logits"].view(np.uint16))
+
+
+def test_ranks_of_a_wide_model_have_clusters_of_4() -> None:
+    given = Shared.of(FOURS, 30)
+    given.run(_kernels(FOURS), launches=2, late=(1, 9))
+    given.check(launches=2)
 
 
 def test_two_places_are_written_again_before_a_late_block_has_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
