@@ -32,11 +32,13 @@ def test_a_site_is_built_anew(docs: Path) -> None:
     assert (docs.parent / "site/index.html").is_file() and not (docs.parent / "site/old.html").exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*Check CHANGES for Sphinx API modifications")  # of MyST's code, and an error here
 @pytest.mark.parametrize("link", ["[x](gone.md)", "[x](#gone)", "![x](gone.svg)"])
-def test_a_broken_link_is_an_error(link: str, docs: Path) -> None:
+def test_a_broken_link_is_an_error(link: str, docs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (docs / "index.md").write_text(PAGE + link)
     with pytest.raises(UsageError, match="the site has warnings"):
         build(docs, docs.parent / "site")
+    assert "index.md:8: WARNING: " in (said := capfd.readouterr().err) and "gone" in said
 
 
 def test_a_picture_from_elsewhere_is_an_error(docs: Path) -> None:
