@@ -51,7 +51,7 @@ def replacing(path: Path) -> Generator[Path]:
     Otherwise, also when interrupted, it is deleted and `path` stays unchanged.
 
     The folder must exist. If `path` is a link, its target is replaced. If it is not a plain file, such as /dev/stdout,
-    it cannot be replaced, and the block writes to it directly. Raises OSError.
+    it cannot be replaced, and the block writes to it directly. Raises OSError, which names `path` if it names no file.
     """
     if path.exists() and not path.is_file():
         yield path
@@ -62,6 +62,10 @@ def replacing(path: Path) -> Generator[Path]:
         beside.touch(exist_ok=False)  # the permissions of an ordinary new file, which mkstemp does not give
         yield beside
         beside.replace(path)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:  # writing to an open file says no name
+            error.filename = str(path)
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

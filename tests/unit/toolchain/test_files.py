@@ -111,6 +111,11 @@ def test_a_folder_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "file").read_text() == "new"
 
 
+def test_an_error_of_an_open_file_names_it(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}/file'"), replacing(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 @pytest.mark.parametrize("there", [[], ["b", "mine"]])
 def test_a_folder_is_filled_as_a_whole_or_not_at_all(tmp_path: Path, there: list[str]) -> None:
     folder = tmp_path / "folder"

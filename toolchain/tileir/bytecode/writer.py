@@ -134,7 +134,11 @@ class _ModuleWriter:
             (DEBUG, 8, debug),
             (TYPES, 4, table(self.type_items, 4)),
             *self._producer(module),
-            (STRINGS, 4, table([s.encode() for s in self.strings.items], 4)),
+            (
+                STRINGS,
+                4,
+                table([s.encode(errors="replace") for s in self.strings.items], 4),
+            ),  # a file's name may be odd
         ]
         out = bytearray(MAGIC + bytes(self.version) + bytes(2))
         for kind, alignment, content in sections:

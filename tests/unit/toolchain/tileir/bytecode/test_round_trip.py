@@ -262,6 +262,11 @@ def test_a_number_of_f64_keeps_its_sign(bits: int) -> None:
         Reader(unsigned[:-1] + b"\x04").float_bits()
 
 
+def test_a_name_of_a_file_that_is_not_utf_8_is_written_with_question_marks() -> None:
+    module = text.parse("entry @k() {\n  return\n}\n", filename="a\udcff.mlir")
+    assert b"a?.mlir" in bytecode.write(module, debug_info=True)
+
+
 def test_constants_have_no_bits_beyond_their_type() -> None:
     for name, number, raw in (("tf32", "1.0", b"\x00\xfc\x08"), ("f4E2M1FN", "1.0", b"\x12")):
         source = f"entry @k() {{\n%0 = constant <{name}: {number}> : tile<2x{name}>\nreturn\n}}\n"
