@@ -7,7 +7,7 @@ import numpy as np
 from ..state.access import SMEM, note_write, own, parts
 from ..state.block import WARP, Block, Mbarrier, NamedBarrier, Wait, Warp
 from ..state.call import Call
-from ..state.clocks import GENERIC, INITS, Clock, merged
+from ..state.clocks import GENERIC, INITS, NOTHING, Clock, merged
 from ..state.findings import DivergentBarrier, Finding, MissingFence, Race, Uninitialised
 from ..state.memory import SHARED_BASE
 
@@ -77,10 +77,8 @@ def init(call: Call, warp: Warp) -> None:
     for address in _addresses(call, warp):
         # A new agent, not one by name: the phases begin anew, and two mbarriers of one line of Python have one name.
         agent = block.clocks.agent(f"TMA for the mbarrier at {block.shared.place(address - SHARED_BASE)}")
-        none = np.zeros_like(block.clocks.seen[:, warp.agent_number])
-        time = np.zeros_like(none)
-        time[0, warp.agent_number] = block.clocks.now(warp.agent_number)
-        block.mbarriers[address] = Mbarrier(call.number, call.number, agent, time, none, none)
+        inited = warp.agent_number, block.clocks.now(warp.agent_number)
+        block.mbarriers[address] = Mbarrier(call.number, call.number, agent, inited, NOTHING, NOTHING)
 
 
 def _addresses(call: Call, warp: Warp) -> list[int]:
@@ -95,11 +93,11 @@ def mbarrier(warp: Warp, address: int, block: Block | None = None, *, by_tma: bo
     place = block.shared.place(byte)
     if (one := block.mbarriers.get(address)) is None:
         warp.fail(Uninitialised, f"there is no mbarrier at {place}", tensor=tensor, address=byte)
-    width = one.inited.shape[1]
-    if (one.inited[GENERIC] > block.clocks.seen[GENERIC, warp.agent_number, :width]).any():
+    by, time = one.inited
+    if block.clocks.seen[GENERIC, warp.agent_number, by] < time:
         said = f"no barrier orders this after the init of the mbarrier at {place}"
         warp.fail(Race, said, tensor=tensor, address=byte)
-    if by_tma and (one.inited[GENERIC] > block.clocks.seen[INITS, warp.agent_number, :width]).any():
+    if by_tma and block.clocks.seen[INITS, warp.agent_number, by] < time:
         said = f"no fence makes the init of the mbarrier at {place} visible to TMA"
         warp.fail(MissingFence, said, tensor=tensor, address=byte)
     return one

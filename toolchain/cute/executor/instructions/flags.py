@@ -6,6 +6,7 @@ later might not have come yet.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..state.access import GMEM, not_ahead, own, parts
 from ..state.block import Wait, Warp
 from ..state.call import Call
-from ..state.clocks import merged
+from ..state.clocks import History
 from ..state.findings import Race
 from ..state.memory import NO_BLOCK, Region
 from ..state.shadow import Bytes
@@ -28,8 +29,7 @@ def add(call: Call, warp: Warp) -> None:
     for region, lane, where in _counts(call, warp, "adds to"):
         there = region.data[where].view(np.int32)
         region.data[where] = (there + call.arg(warp, 1)[lane]).astype(np.int32).view(np.uint8)
-        said = region.flags.setdefault(int(where[0]), [])
-        said.append((_count(region, where), merged(said[-1][1], published) if said else published))
+        region.flags.setdefault(int(where[0]), History()).add(_count(region, where), published)
 
 
 def wait(call: Call, warp: Warp) -> Wait:
@@ -38,7 +38,7 @@ def wait(call: Call, warp: Warp) -> Wait:
     wanted = call.arg(warp, 1).tolist()
 
     def missing() -> list[tuple[Region, int, Bytes]]:
-        return [place for place in places if _late(_count(place[0], place[2]), wanted[place[1]])]
+        return [place for place in places if not _enough(wanted[place[1]], _count(place[0], place[2]))]
 
     def what() -> str:
         region, lane, where = missing()[0]
@@ -46,10 +46,9 @@ def wait(call: Call, warp: Warp) -> Wait:
 
     def resume() -> None:
         for region, lane, where in places:
-            known = region.flags.get(int(where[0]), [])
-            enough = next((clock for count, clock in known if not _late(count, wanted[lane])), None)
-            if enough is not None:
-                warp.block.clocks.acquire(warp.agent_number, enough)
+            known, number = region.flags.get(int(where[0]), History()), wanted[lane]
+            if (said := known.up_to(partial(_enough, number))) is not None:
+                warp.block.clocks.acquire(warp.agent_number, said)
         warp.block.clocks.join(warp.agent_number)
         call.give(warp, [np.zeros(1, np.int32)])
 
@@ -60,9 +59,9 @@ def _count(region: Region, where: Bytes) -> int:
     return int(region.data[where].view(np.int32)[0])
 
 
-def _late(count: int, wanted: int) -> bool:
-    """A difference of 32 bits is negative, for counts wrap around."""
-    return (count - wanted) & 1 << 31 != 0
+def _enough(wanted: int, count: int) -> bool:
+    """A difference of 32 bits is not negative, for counts wrap around."""
+    return (count - wanted) & 1 << 31 == 0
 
 
 def _counts(call: Call, warp: Warp, verb: str) -> list[tuple[Region, int, Bytes]]:

@@ -15,6 +15,7 @@ from ....contract.artifact import MAX_SHARED, MAX_THREADS
 from ....contract.launching import check_grid
 from ....errors import UsageError
 from ...dsl.trace import Kernel, SharedPart
+from ...nvvm.emit import uncollected
 from ...parse import parse
 from ...passes import PASSES, PIPELINE
 from ..program.program import Program, program
@@ -72,7 +73,7 @@ def run(
     elif isinstance(kernel, Program):
         made = kernel
     else:
-        made = program(lowered(kernel), traced.name if traced else name)
+        made = of_traced(kernel) if isinstance(kernel, Kernel) else program(lowered(kernel), name)
     memory = GlobalMemory()
     bound = Arguments(memory, tuple(args) if isinstance(args, Mapping) else traced.names if traced else ())
     given = list(args.values() if isinstance(args, Mapping) else args)
@@ -110,10 +111,11 @@ def launch(
     wrote, also if it fails. Raises a Finding or UsageError."""
     one = Launching(made, values, grid, dims, shared_bytes, parts, cluster)
     conflicts, steps = banks.Counter(), 0
-    clocks, waiting = Clocks(one.warps) if resident else None, list[Block]()
+    # One order for all needs one set of clocks; words order nothing, so the clusters of other kernels have their own.
+    clocks, waiting = Clocks(one.warps) if resident and made.flags else None, list[Block]()
     try:
         for number in range(one.clusters):
-            waiting += one.blocks(number, memory, conflicts, clocks)
+            waiting += one.blocks(number, memory, conflicts, clocks, named=resident)
             if resident and number + 1 < one.clusters:
                 continue
             steps += run_cluster(waiting)
@@ -184,17 +186,18 @@ class Launching:
 
     def blocks(
         self, number: int, memory: GlobalMemory, conflicts: banks.Counter, clocks: Clocks | None = None, first: int = 0,
-        of_rank: str = "",
+        of_rank: str = "", *, named: bool = False,
     ) -> list[Block]:  # fmt: skip
         """The blocks of a cluster. `clocks`: of all blocks that run at the same time, if these are more than its own;
-        `first` warps are before this launch's. `of_rank`: whose launch it is, in words."""
+        `first` warps are before this launch's. `of_rank`: whose launch it is, in words. `named`: findings say of which
+        block a warp or shared memory is, which those of a cluster do anyway."""
         made, within, total = self.made, _places(self.size), self.total
         warps = self.warps // self.clusters
         together = Cluster(self.size, warps, clocks, first + number * warps if clocks else 0)
         x0, y0, z0 = _places(self.grid, self.size)[number]
         for x, y, z in within:
             place = x0 + x, y0 + y, z0 + z
-            of = f" of block {place}{of_rank}" if len(within) > 1 or clocks else ""
+            of = f" of block {place}{of_rank}" if named or len(within) > 1 or clocks else ""
             parts = [(made.shared_bytes + start, count, said + of) for start, count, said in self.parts]
             data, shadow = np.zeros(total, np.uint8), Shadow(total, of_lanes=True)
             shared = Region(f"shared memory{of}", SHARED_BASE, data, shadow, ready=False, parts=parts)
@@ -226,6 +229,7 @@ def _three(sizes: Grid) -> tuple[int, int, int]:
     return x, y, z
 
 
+@uncollected()
 def lowered(kernel: Kernel | ModuleOp) -> ModuleOp:
     """The module before its instructions become text."""
     made = (kernel.module if isinstance(kernel, Kernel) else kernel).clone()

@@ -43,6 +43,7 @@ from .undefined import check_of
 from .values import constant, kind_of, size_of, space_of
 
 LOCAL_GAP = 16  # bytes between the registers of two tensors
+FLAGS = "arch.flag."  # the beginning of those that order blocks
 GRID_WAITS = ("arch.grid_wait", "griddepcontrol.wait")  # in the IR, in PTX
 
 
@@ -71,6 +72,11 @@ class Program:
     def waits(self) -> bool:
         """True if it waits for the launch before, and so may begin ahead of its end."""
         return any(step.name.endswith(GRID_WAITS) for step in self.steps)
+
+    @property
+    def flags(self) -> bool:
+        """True if blocks of different clusters may order what they do, by flags."""
+        return any(FLAGS in step.name for step in self.steps)
 
 
 def _three(function: llvm.FuncOp, *keys: str) -> tuple[int, int, int] | None:

@@ -99,10 +99,11 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
         not_ahead(warp, region, where, access, "reads")
     clocks, joined = warp.block.clocks, warp.block.clocks.joined[warp.agent_number]
     seen = clocks.seen[plane, warp.agent_number] if seen is None else seen
+    if len(region.writers):  # before clocks, which are of one cluster
+        _among_blocks(warp, region, where, access, "reads", wrote=region.writers, added=region.reducers)
     if (conflict := region.shadow.unseen_write(where, seen, access, joined)) is not None:
         _conflict(warp, region, where, access, conflict, "reads", plane)
     if len(region.writers):
-        _among_blocks(warp, region, where, access, "reads", wrote=region.writers, added=region.reducers)
         _by_block(region.readers, where, warp.block.number)
     region.shadow.read(where, access, joined)
 
@@ -114,11 +115,12 @@ def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: 
         not_ahead(warp, region, where, access, "writes")
     clocks, shadow = warp.block.clocks, region.shadow
     known = clocks.seen[plane, warp.agent_number], access, clocks.joined[warp.agent_number]
+    if len(region.writers):  # before clocks, which are of one cluster
+        by = {"wrote": region.writers, "read": region.readers, "added": region.reducers}
+        _among_blocks(warp, region, where, access, "writes", **by)
     if (conflict := shadow.unseen_write(where, *known) or shadow.unseen_read(where, *known)) is not None:
         _conflict(warp, region, where, access, conflict, "writes", plane)
     if len(region.writers):
-        by = {"wrote": region.writers, "read": region.readers, "added": region.reducers}
-        _among_blocks(warp, region, where, access, "writes", **by)
         region.writers[where] = warp.block.number
     region.shadow.write(where, access)
 

@@ -74,12 +74,13 @@ class Step:
 
 @dataclass
 class Mbarrier:
-    """`tx`: bytes that are expected and have not come. `published`: what those know who have waited."""
+    """`inited`: the warp that has made it, and when. `tx`: bytes that are expected and have not come. `published`: what
+    those know who have waited."""
 
     count: int
     pending: int
     agent: int
-    inited: Clock
+    inited: tuple[int, int]
     gathered: Clock
     published: Clock
     phase: int = 0

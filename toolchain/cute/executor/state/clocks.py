@@ -18,6 +18,7 @@ Model", "Proxies", and "membar, fence".
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +33,11 @@ Joined = dict[int, NDArray[np.int32]]  # by agent, for each lane: the time up to
 
 @dataclass(frozen=True)
 class Arrival:
-    """Some lanes of a warp have released what they did up to a time. `known`: the times of agents that they published,
-    the array itself."""
+    """Some lanes of a warp have released what they did up to a time. `known`: the times that they published of the
+    agents whose lanes are theirs."""
 
     time: int
-    known: NDArray[np.int32]
+    known: dict[int, int]
     lanes: Any
 
 
@@ -74,7 +75,8 @@ class Clocks:
     def release(self, warp: int, lanes: NDArray[np.bool_] | None = None) -> Clock:
         """What the warp has seen and done, for others to acquire. `lanes`: those that say so, by default all."""
         published = self.seen[:, warp].copy()
-        self.arrivals[warp].append(Arrival(self.now(warp), published[GENERIC], slice(None) if lanes is None else lanes))
+        known = {agent: int(published[GENERIC, agent]) for agent in self.joined[warp]}
+        self.arrivals[warp].append(Arrival(self.now(warp), known, slice(None) if lanes is None else lanes))
         self.seen[GENERIC, warp, warp] += 1
         return published
 
@@ -82,12 +84,12 @@ class Clocks:
         """The warp has seen this too."""
         width = published.shape[1]
         np.maximum(self.seen[:, warp, :width], published, out=self.seen[:, warp, :width])
-        arrivals, time = self.arrivals[warp], published[GENERIC, warp]
+        arrivals, time = self.arrivals[warp], published[GENERIC, warp] if warp < width else 0
         while arrivals and arrivals[0].time <= time:
             one = arrivals.popleft()
-            for agent, times in self.joined[warp].items():
-                if agent < len(one.known):
-                    times[one.lanes] = np.maximum(times[one.lanes], one.known[agent])
+            for agent, known in one.known.items():
+                times = self.joined[warp][agent]
+                times[one.lanes] = np.maximum(times[one.lanes], known)
 
     def complete(self, warp: int, agent: int, time: int) -> None:
         """The warp knows that an asynchronous agent has done its work up to a time."""
@@ -123,7 +125,42 @@ class Clocks:
         return bool((self.seen[GENERIC, :, agent] >= time).any())
 
 
+NOTHING: Clock = np.zeros((len(PLANES), 0), np.int32)  # what those know who know of nobody
+
+
 def merged(a: Clock, b: Clock) -> Clock:
     """The later of both times, for each agent."""
-    width = max(a.shape[1], b.shape[1])
-    return np.maximum(*(np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in (a, b)))
+    if a.shape == b.shape:
+        return np.maximum(a, b)
+    short, long = sorted((a, b), key=lambda one: one.shape[1])
+    made = long.copy()
+    np.maximum(made[:, : short.shape[1]], short, out=made[:, : short.shape[1]])
+    return made
+
+
+class History:
+    """What was published with each of some numbers, one after the other: with each all that came before. Of each is
+    kept what it has beyond the one before. `last`: the clock of the latest."""
+
+    def __init__(self) -> None:
+        self.last = NOTHING
+        self.parts: list[tuple[int, NDArray[np.int64], Clock]] = []  # number, agents, their times
+
+    def add(self, number: int, published: Clock) -> None:
+        """One more."""
+        made = merged(self.last, published)
+        new = np.ones(made.shape[1], np.bool_)
+        width = self.last.shape[1]
+        new[:width] = (made[:, :width] != self.last).any(axis=0)
+        agents = np.flatnonzero(new & made.any(axis=0))
+        self.parts.append((number, agents, made[:, agents]))
+        self.last = made
+
+    def up_to(self, enough: Callable[[int], bool]) -> Clock | None:
+        """What was published up to the first number that is enough, if there is one."""
+        made = np.zeros_like(self.last)
+        for number, agents, times in self.parts:
+            made[:, agents] = times
+            if enough(number):
+                return made
+        return None

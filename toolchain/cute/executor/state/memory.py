@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .clocks import Clock
+from .clocks import History
 from .shadow import Shadow
 
 SHARED_BASE = 1024  # the first address of shared memory: a null pointer points to none
@@ -45,7 +45,7 @@ class Region:
     shared: bool = False
     late: bool = False
     changed: bool = False
-    flags: dict[int, list[tuple[int, Clock]]] = field(default_factory=dict[int, list[tuple[int, Clock]]])
+    flags: dict[int, History] = field(default_factory=dict[int, History])
 
     def __post_init__(self) -> None:
         self.words = np.zeros(len(self.data), np.bool_)
@@ -65,7 +65,7 @@ class Region:
 
     def new_block(self) -> None:
         """No thread of the next block has touched it."""
-        self.shadow = Shadow(len(self.data))
+        self.shadow.clear()
 
     @property
     def is_changed(self) -> bool:

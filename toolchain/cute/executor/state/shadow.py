@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from .clocks import LANES, Joined
 
 Bytes = NDArray[np.int64]  # numbers of bytes
 NOBODY = -1
+BITS = 8
+PAGE = 1 << BITS  # bytes whose reads are kept together
 EARLIER = -1  # the step of what an earlier launch did
 
 
@@ -41,15 +44,45 @@ class Conflict:
     lane: int = NOBODY  # of the same warp
 
 
-@dataclass
 class Reads:
     """The last reads of an agent: times and steps, and the lanes, from the first to the last, whose reads the others do
-    not know of. `first` is empty where lanes are not kept."""
+    not know of. Only pages that the agent has read are kept, behind one for all that it has not: see `places`. `first`
+    is empty where lanes are not kept. `latest`: the last time of all."""
 
-    times: NDArray[np.int32]
-    steps: NDArray[np.int32]
-    first: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
-    last: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    def __init__(self, size: int) -> None:
+        self.starts: NDArray[np.int64] = np.zeros(-(-size // PAGE), np.int64)  # of pages, among those that are kept
+        self.count, self.latest = 1, 0  # pages that are kept
+        self.times, self.steps = (np.zeros(PAGE, np.int32) for _ in range(2))
+        self.first = self.last = np.zeros(0, np.int8)
+
+    def places(self, where: Bytes, *, new: bool = False) -> NDArray[np.int64]:
+        """Where the reads of some bytes are kept. `new`: where they will be, if they are not."""
+        page = where >> BITS
+        start = self.starts[page]
+        if new and not start.all():
+            self._add(np.unique(page[start == 0]))
+            start = self.starts[page]
+        return start | (where & PAGE - 1)
+
+    def _add(self, pages: NDArray[np.int64]) -> None:
+        self.starts[pages] = np.arange(self.count, self.count + len(pages)) << BITS
+        self.count += len(pages)
+        if (wanted := self.count * PAGE) > len(self.times):
+            room = min(wanted + wanted // 4, (len(self.starts) + 1) * PAGE)
+            self.times, self.steps = _longer(self.times, room), _longer(self.steps, room)
+            if len(self.first):
+                self.first, self.last = _longer(self.first, room), _longer(self.last, room)
+
+    def keep_lanes(self) -> None:
+        """From now on lanes are kept."""
+        if not len(self.first):
+            self.first, self.last = (np.zeros(len(self.times), np.int8) for _ in range(2))
+
+
+def _longer(array: NDArray[Any], size: int) -> NDArray[Any]:
+    made = np.zeros(size, array.dtype)
+    made[: len(array)] = array
+    return made
 
 
 class Shadow:
@@ -62,6 +95,13 @@ class Shadow:
         self.lane: NDArray[np.int8] = np.full(size, NOBODY, np.int8)
         self.of_lanes = of_lanes
         self.reads: dict[int, Reads] = {}  # by agent
+
+    def clear(self) -> None:
+        """Nobody has done anything."""
+        self.reads.clear()
+        if self.written.any():
+            self.writer.fill(NOBODY)
+            self.written.fill(0)
 
     def age(self) -> None:
         """What was done so far was done by an earlier launch, whose steps are of no interest."""
@@ -100,35 +140,42 @@ class Shadow:
         """A read of a byte by another agent that a clock has not seen, or by another lane of the same warp that the
         others do not know of."""
         for agent, known in self.reads.items():
-            times = known.times[where]
-            bad = times > seen[agent] if agent != access.agent else np.zeros(1, np.bool_)
+            within = agent in joined and access.lanes is not None and len(known.first) > 0
+            unseen = agent != access.agent and known.latest > seen[agent]
+            if not unseen and not (within and known.latest > joined[agent].min()):
+                continue
+            places = known.places(where)
+            times = known.times[places]
+            bad = times > seen[agent] if unseen else np.zeros(1, np.bool_)
             near = None
-            if agent in joined and access.lanes is not None and len(known.first) and not bad.any():
-                lanes, first, last = access.lanes_of(where), known.first[where], known.last[where]
+            if within and not bad.any():
+                lanes, first, last = access.lanes_of(where), known.first[places], known.last[places]
                 near = np.where(first != lanes, first, last)
                 bad = (near != lanes) & (times > joined[agent][near])
             if bad.any():
                 at = int(bad.reshape(-1).argmax())
                 byte = where.reshape(-1)[at]
                 lane = NOBODY if near is None else int(near.reshape(-1)[at])
-                return Conflict(at, agent, int(known.times[byte]), int(known.steps[byte]), wrote=False, lane=lane)
+                place = known.places(byte)
+                return Conflict(at, agent, int(known.times[place]), int(known.steps[place]), wrote=False, lane=lane)
         return None
 
     def read(self, where: Bytes, access: Access, joined: Joined) -> None:
         """Notes a read."""
         if (known := self.reads.get(access.agent)) is None:
-            known = self.reads[access.agent] = Reads(np.zeros_like(self.written), np.zeros_like(self.step))
+            known = self.reads[access.agent] = Reads(len(self.written))
+        places = known.places(where, new=True)
         if self.of_lanes and access.lanes is not None and access.agent in joined:
-            if not len(known.first):
-                known.first, known.last = (np.zeros(len(self.written), np.int8) for _ in range(2))
+            known.keep_lanes()
             times = joined[access.agent]
-            over = where[known.times[where] <= np.minimum(times[known.first[where]], times[known.last[where]])]
+            over = places[known.times[places] <= np.minimum(times[known.first[places]], times[known.last[places]])]
             known.first[over], known.last[over] = LANES - 1, 0
             lanes = np.broadcast_to(access.lanes_of(where), where.shape).astype(np.int8).reshape(-1)
-            np.minimum.at(known.first, where.reshape(-1), lanes)
-            np.maximum.at(known.last, where.reshape(-1), lanes)
-        known.times[where] = access.time
-        known.steps[where] = access.step
+            np.minimum.at(known.first, places.reshape(-1), lanes)
+            np.maximum.at(known.last, places.reshape(-1), lanes)
+        known.times[places] = access.time
+        known.steps[places] = access.step
+        known.latest = max(known.latest, access.time)
 
     def write(self, where: Bytes, access: Access) -> None:
         """Notes a write."""

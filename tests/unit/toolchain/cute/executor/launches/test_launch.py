@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.executor import OutOfBounds, Race, run
-from toolchain.cute.executor.launches.launch import of_text
+from toolchain.cute.executor.launches.launch import of_text, of_traced
 from toolchain.cute.layout import Layout
 
 VECTOR = cute.Array("f32", rank=1)
@@ -98,3 +100,51 @@ def test_a_text_is_compiled_once() -> None:
     text = "gpu.module @m { llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 1>} { llvm.return } }"
     assert of_text(text) is of_text(text)
     assert run(text, ()).steps == 1
+
+
+BLOCKS, THREADS = 8, 64
+
+
+def polling(rounds: int) -> cute.Kernel:
+    """Pairs of blocks tell each other words in each round, read what nobody else does, and pass on sums of it."""
+
+    @cute.kernel(cute.Array("i64", rank=1), VECTOR, VECTOR, threads=THREADS)
+    def kernel(words: Any, numbers: Any, out: Any) -> None:
+        thread, block = arch.thread_idx()[0], arch.block_idx()[0]
+        shared = cute.shared_tensor("f32", Layout(THREADS))
+        for number in cute.range_(rounds):
+            arch.sync_threads()
+            shared[thread] = numbers[block * THREADS + thread]
+            arch.sync_threads()
+            first, side = (block - block % 2) * 2 + number % 2, block % 2
+            places = [(first + 2 * which) * THREADS + thread for which in (1 - side, side)]
+            there, here = (cute.address(cute.local_tile(words, (1,), (place,))) for place in places)
+            arch.instruction("word.store", there, number + 1, shared[THREADS - 1 - thread], n=1)
+            found = arch.instruction("word.wait", here, number + 1, results=[f32, i32], n=1)[0]
+            out[block * THREADS + thread] = cute.Scalar(found)
+
+    return kernel
+
+
+def _peak(rounds: int, numbers: Any) -> int:
+    """Bytes that a launch held at the same time."""
+    words, out = np.zeros(BLOCKS * 2 * THREADS, np.int64), np.zeros(BLOCKS * THREADS, np.float32)
+    kernel = polling(rounds)
+    of_traced(kernel)  # what compiles is not of interest
+    tracemalloc.start()
+    run(kernel, (words, numbers, out), grid=BLOCKS, resident=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    told = numbers[: BLOCKS * THREADS].reshape(BLOCKS // 2, 2, THREADS)[:, ::-1, ::-1]
+    assert np.array_equal(out, told.reshape(-1)) and (words & 0xFFFFFFFF >= rounds - 1).all()
+    return peak
+
+
+def test_memory_does_not_grow_with_what_blocks_do_until_they_end() -> None:
+    numbers = np.arange(BLOCKS * THREADS, dtype=np.float32)
+    assert _peak(12, numbers) < 1.05 * _peak(3, numbers)
+
+
+def test_memory_does_not_grow_with_arrays_times_warps() -> None:
+    few, many = (np.arange(count, dtype=np.float32) for count in (BLOCKS * THREADS, 1 << 18))
+    assert _peak(2, many) - _peak(2, few) < 64 * many.nbytes  # there are 16 warps

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from toolchain.cute.executor.state.clocks import ASYNC, GENERIC, INITS, Clocks, merged
+from toolchain.cute.executor.state.clocks import ASYNC, GENERIC, INITS, Clocks, History, merged
 
 
 def knows(clocks: Clocks, warp: int, agent: int, time: int, plane: int = GENERIC) -> bool:
@@ -102,3 +104,18 @@ def test_there_is_room_for_as_many_agents_as_come() -> None:
 def test_of_two_clocks_the_later_times_count() -> None:
     short, long = np.array([[1, 5], [0, 0]], np.int32), np.array([[2, 3, 4], [1, 0, 0]], np.int32)
     assert merged(short, long).tolist() == merged(long, short).tolist() == [[2, 5, 4], [1, 0, 0]]
+
+
+def test_a_history_gives_what_was_published_up_to_a_number_and_keeps_little_of_each() -> None:
+    clocks, history, published = Clocks(2), History(), list[Any]()
+    for number in range(100):
+        clocks.complete(number % 2, clocks.agent(f"copies {number}"), number)
+        one = clocks.release(number % 2)
+        published.append(merged(published[-1], one) if published else one)
+        history.add(number, one)
+    for wanted in (0, 1, 63, 99):
+        found, expected = history.up_to(lambda number, least=wanted: number >= least), published[wanted]
+        assert found is not None and not (merged(found, expected) - merged(expected, np.zeros_like(found))).any()
+        assert (found[:, : expected.shape[1]] == expected).all()
+    assert history.up_to(lambda _: False) is None
+    assert all(len(agents) <= 3 for _, agents, _ in history.parts)  # the warp, the copies, and the first ones of a warp

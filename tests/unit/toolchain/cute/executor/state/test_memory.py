@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolchain.cute.executor.state.memory import LEAST_GAP, GlobalMemory, Region, elements
-from toolchain.cute.executor.state.shadow import Shadow
+from toolchain.cute.executor.state.shadow import Access, Shadow
 
 
 @pytest.mark.parametrize("align", [1, 4, 16, 128])
@@ -65,6 +65,6 @@ def test_an_array_gets_back_what_a_block_has_written() -> None:
 
 def test_the_threads_of_the_next_block_have_touched_nothing() -> None:
     region = GlobalMemory().add("x", np.zeros(4, np.int8), align=1, unit=0)
-    region.shadow.writer[:] = 3
+    region.shadow.write(np.arange(4), Access(3, 1, 0))
     region.new_block()
     assert region.shadow.first_unwritten(np.arange(4)) == 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolchain.cute.executor.state.shadow import Access, Shadow
+from toolchain.cute.executor.state.shadow import PAGE, Access, Shadow
 
 FIRST = np.arange(4)  # bytes
 SEEN = np.array([1, 1, 0], np.int32)  # a clock: agents 0 and 1 up to time 1
@@ -90,3 +90,13 @@ def test_of_the_lanes_that_read_a_byte_each_counts_until_they_have_joined() -> N
     assert [found(lane, OPEN) for lane in (4, 9)] == [9, 4]
     shadow.read(np.zeros((1, 1), np.int64), access(0, 2, lanes=np.array([7])), JOINED)
     assert [found(lane, JOINED) for lane in (4, 7)] == [7, -1]
+
+
+def test_of_the_bytes_of_a_large_memory_only_the_pages_that_were_read_are_kept() -> None:
+    shadow, far = Shadow(1 << 20), np.array([5, 70_000, (1 << 20) - 1])
+    for agent in range(40):
+        shadow.read(far, access(agent, 1), OPEN)
+    assert sum(len(known.times) for known in shadow.reads.values()) <= 40 * 8 * PAGE
+    found = shadow.unseen_read(far[1:] - np.array([1, 0]), np.zeros(64, np.int32), access(50, 1), OPEN)
+    assert found is not None and found.place == 1
+    assert shadow.unseen_read(far - 1, np.zeros(64, np.int32), access(50, 1), OPEN) is None
