@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,12 +38,15 @@ class Launcher(ReferenceLauncher):
         return self._has and op in OPS and dtype == "bf16" and dims["P"] <= 32
 
 
-def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
+@functools.cache
+def _weights(kind: str) -> tuple[GPTConfig, Any]:
     weights = random_weights(CONFIG, seed=2)
-    config, (kind, *logits) = CONFIG, kind.split(", ")
-    if kind:
-        config, weights = quantized(CONFIG, weights, kind, logits=bool(logits))
-    return GPT(config, weights, launcher, "bf16", **more)
+    kind, *logits = kind.split(", ")
+    return quantized(CONFIG, weights, kind, logits=bool(logits)) if kind else (CONFIG, weights)
+
+
+def _model(launcher: Any, kind: str = "", **more: Any) -> GPT:
+    return GPT(*_weights(kind), launcher, "bf16", **more)
 
 
 @pytest.mark.parametrize("cached", ["", "f8"])
