@@ -17,9 +17,11 @@ from gpt.config import preset
 from gpt.model import GPT
 from gpt.parameters.weights import random_weights
 from toolchain.bundles import bundle
+from toolchain.caching.cache import Cache
+from toolchain.compiling import pipeline
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
-from toolchain.knobs import ROOT
+from toolchain.knobs import ROOT, cache_dir
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
@@ -195,9 +197,9 @@ def starting(repeats: int) -> Iterator[Measurement]:
 
 def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
     """The forward pass as a user runs it: a bundle, a launcher and the CPU executor, with and without the sanitizer."""
-    for sanitize in (True, False):
-        with forwards(module, config_name, dtype, tokens, (sanitize,)) as (name, (run,)):
-            yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "s", seconds(run, repeats))
+    with forwards(module, config_name, dtype, tokens, (True, False)) as (name, runs):
+        for said, run in zip((", sanitized", ""), runs, strict=True):
+            yield Measurement.of(f"{name}{said}", "s", seconds(run, repeats))
 
 
 @contextmanager
@@ -207,7 +209,8 @@ def forwards(
     """A name, and calls that run a forward pass each, of a model of its own, with or without the sanitizer."""
     source, config = load_source(module), preset(config_name)
     entries = [spec for spec in source.entries() if spec.dtype == dtype]
-    compiled = [bundle.Compiled(spec, source.artifact(spec), {}) for spec in entries]
+    cache = Cache(cache_dir())
+    compiled = [bundle.Compiled(spec, pipeline.exported(module, spec, cache), {}) for spec in entries]
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (1, tokens)).astype(np.int32)
     weights = random_weights(config, 0)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
