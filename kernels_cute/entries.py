@@ -119,6 +119,7 @@ def _decode_step_of_ranks(spec: EntrySpec) -> TracedKernel:
     size = RankStep(
         c["L"], c["C"], c["X"], c["K"], c["CLUSTERS"], (units, apart), c["SLOTS"], c["FLYING"], own_heads=c["H"],
         own_hidden=cluster * (c["H"] * units + (c["CLUSTERS"] - c["H"]) * apart), ranks=c["R"], cluster=cluster,
+        first=bool(c.get("FIRST", 0)),
     )  # fmt: skip
     return TracedKernel(ranks.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
 

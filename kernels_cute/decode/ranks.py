@@ -18,6 +18,7 @@ from toolchain.cute.dsl import arch
 from toolchain.errors import UsageError
 
 from .block import Cache, Here, as_number, element_address, flat
+from .lanes import COLUMNS
 from .likeliest import Likeliest
 from .plan import ADDED, PROJECTED, Step
 from .step import end, logits_of, named, parameters, start, walk_layer
@@ -30,10 +31,12 @@ OF_RANK = 8  # a wait of `errors` is this much more for each rank, and once more
 
 @dataclass(frozen=True)
 class RankStep(Step):
-    """`ranks`: GPUs that share the model. `own_heads`, `own_hidden`, `vocabulary`: what this one has of it. Raises
+    """`ranks`: GPUs that share the model. `own_heads`, `own_hidden`, `vocabulary`: what this one has of it. `first`: a
+    warp waits for a word of each rank before it asks for all, so that few are read again and again. Raises
     UsageError."""
 
     ranks: int = field(default=2, kw_only=True)
+    first: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,8 +61,14 @@ class RankWarps(Warps):
 
     def sum(self, layer: Any, which: int, terms: int) -> list[Any]:
         del terms  # each rank has its own number of them
+        if self.step.first:
+            self._met(layer, which, self.warp * COLUMNS)
+        return self._met(layer, which, self.own * 2)
+
+    def _met(self, layer: Any, which: int, column: Any) -> list[Any]:
+        """Two columns' sums over all ranks."""
         ranks = self.step.ranks
-        words = [self._word(self.rank, layer, which, each, self.own * 2) for each in range(ranks)]
+        words = [self._word(self.rank, layer, which, each, column) for each in range(ranks)]
         *values, late = arch.instruction(
             "word.wait_ranks", *words, self._tag(layer, which), self.late[0], results=[f32, f32, i32], n=ranks
         )

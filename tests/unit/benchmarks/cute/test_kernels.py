@@ -11,7 +11,7 @@ SIZES = {"M": 8192, "N": 768, "K": 768, "B": 8, "T": 1024, "S": 1024, "H": 12, "
 
 def test_every_entry_is_for_the_target_and_has_a_grid() -> None:
     specs = list(load_table(TABLE).entries(SOURCE))
-    assert len({spec.symbol for spec in specs}) == len(specs) == 169
+    assert len({spec.symbol for spec in specs}) == len(specs) == 171
     assert {spec.op for spec in specs} == {
         "linear", "rms_linear", "rms_linear_gelu", "linear_residual", "linear_residual_squares", "linear_f8",
         "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8", "attention", "decode_step",

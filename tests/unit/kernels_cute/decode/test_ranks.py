@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def _of(
 # The first rank has blocks without a head; both have as many, and uneven parts of all.
 TWO = (_of(3, 2, (16, 8), 1, 72, 2), _of(3, 2, (16, 16), 2, 40, 2))
 SHORT, EVEN = (_of(1, 1, (8, 8), 1, 40, 2),) * 2, (_of(2, 2, (8, 8), 1, 40, 2),) * 2
-FOURS = (_of(2, 3, (16, 8), 1, 40, 2, cluster=4),) * 2
+FOURS = (replace(_of(2, 3, (16, 8), 1, 40, 2, cluster=4), first=True),) * 2
 THREE = tuple(_of(1, 1, (8, 8), 1, 40, 3) for _ in range(3))
 WITHOUT_HEAD = (0, 12)  # a block of the first rank
 
@@ -67,6 +68,7 @@ def test_three_ranks_have_the_same_bits() -> None:
 
 
 def test_ranks_of_a_wide_model_have_clusters_of_4() -> None:
+    """And wait for one word of a sum before all."""
     given = Shared.of(FOURS, 30)
     given.run(_kernels(FOURS), launches=2, late=(1, 9))
     given.check(launches=2)
