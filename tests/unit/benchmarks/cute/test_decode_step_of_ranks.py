@@ -15,6 +15,8 @@ from conformance.cases import CASES, Case
 from conformance.ops.inputs import make_inputs
 from conformance.ops.ranks import upload_ranks
 from conformance.ops.run import references
+from gpt.config import preset, vocabulary_part
+from gpt.families.one_launch import dims
 from toolchain.contract.entries import load_table
 from toolchain.contract.op import ops
 from toolchain.errors import ConformanceError
@@ -71,3 +73,16 @@ def test_what_is_wrong_is_not_timed(wrong: str, said: str) -> None:
         assert share <= 1 and logits.shape == (2, 1, 16) and np.isfinite(logits.astype(np.float32)).all()
         with pytest.raises(ConformanceError, match=said):
             _measured(peers, wrong)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"), [("gpt2", ["clusters_12", "clusters_12"]), ("xl", ["xl_12", "xl_13"]), ("medium", ["", ""])]
+)
+def test_an_entry_is_for_the_part_of_a_models_rank(model: str, names: Sequence[str]) -> None:
+    """On a GPU of 132 multiprocessors, where a model's arrays have so many blocks."""
+    config = preset(model)
+    for rank, name in enumerate(names):
+        sizes = dims(OP, 1, config.part(rank, 2), vocabulary_part(config.vocab_size, 2), 100, 132, ranks=2)
+        fit = {spec.symbol.removeprefix(f"{OP}_").removesuffix("_bf16") for spec in SPECS if spec.unmet(sizes) is None}
+        assert name in fit if name else not fit
+        assert not fit & {"clusters_6", "xl_13_even"}
