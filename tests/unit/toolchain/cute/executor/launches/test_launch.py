@@ -102,7 +102,7 @@ def test_a_text_is_compiled_once() -> None:
     assert run(text, ()).steps == 1
 
 
-BLOCKS, THREADS = 8, 64
+BLOCKS, THREADS = 8, 256
 
 
 def polling(rounds: int) -> cute.Kernel:
@@ -142,9 +142,10 @@ def _peak(rounds: int, numbers: Any) -> int:
 
 def test_memory_does_not_grow_with_what_blocks_do_until_they_end() -> None:
     numbers = np.arange(BLOCKS * THREADS, dtype=np.float32)
-    assert _peak(12, numbers) < 1.05 * _peak(3, numbers)
+    _, few, many = (_peak(rounds, numbers) for rounds in (1, 3, 9))  # the first fills caches
+    assert many < 1.02 * few
 
 
 def test_memory_does_not_grow_with_arrays_times_warps() -> None:
     few, many = (np.arange(count, dtype=np.float32) for count in (BLOCKS * THREADS, 1 << 18))
-    assert _peak(2, many) - _peak(2, few) < 64 * many.nbytes  # there are 16 warps
+    assert _peak(2, many) - _peak(2, few) < 64 * many.nbytes  # there are 64 warps
