@@ -143,8 +143,9 @@ def compare(
             f"no entry has a cubin in both bundles{f' for {target}' if target else ''}: {'; '.join(have)}",
             hint="compile both with the same --target, --op and --source",
         )
-    differ = [name for name in both if one[name][0].cubins[one[name][1]].sha256 != _sha256(two[name])]
-    files = {name: (_read(bundles[0], one[name]), _read(bundles[1], two[name])) for name in differ}
+    # All are read, so that a damaged or missing file is not called identical because the manifests agree.
+    read = ((name, (_read(bundles[0], one[name]), _read(bundles[1], two[name]))) for name in both)
+    files = {name: pair for name, pair in read if pair[0] != pair[1]}
     differ = [name for name, pair in files.items() if not same_machine_code(*pair)]
     cubins = [files[name][side] for side in (0, 1) for name in differ]
     usages = list(inspect_all(cubins, cache, jobs))
@@ -152,10 +153,6 @@ def compare(
     pairs.sort(key=lambda pair: (-pair.suspicion, pair.gain, pair.cell))
     only = (tuple(name for name in one if name not in two), tuple(name for name in two if name not in one))
     return Comparison(names, tuple(differences(*bundles)), tuple(pairs), len(both) - len(differ), only)
-
-
-def _sha256(cell: tuple[BundleEntry, str]) -> str:
-    return cell[0].cubins[cell[1]].sha256
 
 
 def _read(bundle: Bundle, cell: tuple[BundleEntry, str]) -> bytes:

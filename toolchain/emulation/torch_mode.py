@@ -145,8 +145,9 @@ def _set_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _data_ptr(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    address = func(*args, **kwargs)  # raises for a tensor without a storage, such as a sparse one
     note_asked(args[0], storage_of)
-    return func(*args, **kwargs)
+    return address
 
 
 def _posed_device(_: Any, args: tuple[Any, ...], __: Mapping[str, Any]) -> Any:

@@ -44,6 +44,14 @@ def test_a_renamed_kernel_of_the_same_machine_code_is_identical(bundle: Make, tm
     assert compare((one, two), ("one", "two"), Cache(tmp_path), 1).identical == 1
 
 
+def test_a_damaged_file_is_not_identical(bundle: Make, tmp_path: Path) -> None:
+    one, two = (bundle(name, {A: {"sm_90": cubin(b"code")}}) for name in ("one", "two"))
+    (file,) = two.root.glob("files/*.cubin")
+    file.write_bytes(cubin(b"code")[:-1])
+    with pytest.raises(BundleError, match="is damaged"):
+        compare((one, two), ("one", "two"), Cache(tmp_path), 1)
+
+
 def test_what_cannot_be_compared(bundle: Make, tmp_path: Path) -> None:
     one, two = bundle("one", {A: {"sm_80": b"1"}}), bundle("two", {A: {"sm_90": b"1"}})
     with pytest.raises(UsageError, match="one has cubins for sm_80; two has cubins for sm_90"):
