@@ -1,4 +1,4 @@
-"""Checks style, types, import rules and the GitHub workflows: `nox -s lint`.
+"""Checks style, kernels in MLIR text, types, import rules and the GitHub workflows: `nox -s lint`.
 
 Every tool is part of the toolchain and pinned in requirements.lock. All of them run even after one has failed, so that
 one run shows everything to fix.
@@ -29,6 +29,7 @@ def commands() -> list[list[str]]:
     return [
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
+        ["python", "-m", "tilestack", "fmt", "--check", "kernels_mlir"],
         ["lint-imports", "--no-logo"],
         ["actionlint", "-no-color", "-shellcheck=", "-pyflakes=", *workflows],  # ci.scripts runs shellcheck
         ["zizmor", "--offline", "--quiet", "--no-progress", *workflows],

@@ -8,7 +8,6 @@ include "common.mlir"
 
 sizes BT = 64, BS = 64, D = 64, GROUP = 8
 
-
 !q_part = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !batch>
 !kv_part = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !batch>
 !out_part = !cuda_tile.partition_view<tile=(1xBTx1xD), !batch>

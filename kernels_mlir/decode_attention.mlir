@@ -9,7 +9,6 @@ include "attention.mlir"
 
 sizes BS = 64, D = 64, SPAN = 128, R = 16
 
-
 !head_part = !cuda_tile.partition_view<tile=(1x1xD), !heads>
 !cache_row_part = !cuda_tile.partition_view<tile=(1x1x1xD), !batch>
 !span_part = !cuda_tile.partition_view<tile=(1xSPANx1xD), padding_value = zero, !batch>

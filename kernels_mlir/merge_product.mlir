@@ -232,7 +232,7 @@ kernel @merge_linear_residual_squares op = merge_linear_residual_squares {
           iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start)
           -> (!head_stat, !head_stat, !head_acc) {
         %max_new, %sum_new, %acc_new = call @merge_spans(%stats, %stats_stride1, %stats_stride2, %partial, %partial_stride1,
-        %partial_stride2, %h, %j, %H, %Z, %max_old, %sum_old, %acc_old)
+            %partial_stride2, %h, %j, %H, %Z, %max_old, %sum_old, %acc_old)
         continue %max_new, %sum_new, %acc_new : !head_stat, !head_stat, !head_acc
       }
       %x = call @merged_heads(%sum, %acc)
