@@ -17,7 +17,7 @@ from toolchain.tileir.dialect.ops import OPS
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tileir.source import Source
 from toolchain.tileir.text.formats import FORMATS
-from toolchain.tileir.text.lexer import tokenize
+from toolchain.tileir.text.lexer import Token, tokenize
 from toolchain.tileir.text.parser import IRREGULAR
 
 # The files of the kernel source that have a kernel.
@@ -44,6 +44,11 @@ cuda_tile.module @m {
 def composed(path: Path) -> str:
     """What a file is composed to. Not made when tests are collected, for every process collects them all."""
     return text.print_module(sample(path))
+
+
+@functools.cache
+def tokens_of(path: Path) -> list[Token]:
+    return tokenize(Source(composed(path), "k"))
 
 
 def test_every_operation_is_spelled_in_one_place() -> None:
@@ -245,8 +250,7 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
 @settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_kernels_raise_source_errors_only(data: st.DataObject) -> None:
-    original = composed(data.draw(st.sampled_from(KERNELS)))
-    tokens = tokenize(Source(original, "k"))
+    tokens = list(tokens_of(data.draw(st.sampled_from(KERNELS))))
     for _ in range(data.draw(st.integers(1, 3))):
         a, b = (data.draw(st.integers(0, len(tokens) - 2)) for _ in range(2))
         match data.draw(st.sampled_from(["drop", "double", "swap"])):
