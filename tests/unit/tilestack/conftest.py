@@ -34,8 +34,10 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command in this process. However busy the machine is, it does not say how far it is meanwhile."""
+    for module in ("toolchain.compiling.progress", "tilestack.cli.common.matrix_progress"):
+        monkeypatch.setattr(f"{module}.EVERY_S", 1e6)
 
     def call(*arguments: str | Path) -> Ran:
         words: Sequence[str] = [str(argument) for argument in arguments]
