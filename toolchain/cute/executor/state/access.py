@@ -27,7 +27,7 @@ def parts(
     lanes = np.flatnonzero(warp.active if mask is None else warp.active & mask)
     if not len(lanes):
         return
-    near = np.broadcast_to(addresses, WARP)[lanes]
+    near = (addresses if len(addresses) == WARP else np.broadcast_to(addresses, WARP))[lanes]
     align = align or width
     if (wrong := near % align != 0).any():
         lane = int(lanes[wrong.argmax()])
@@ -36,11 +36,11 @@ def parts(
                   tensor=name, address=int(near[wrong.argmax()]))  # fmt: skip
     for region, chosen, offsets in _regions(warp, space, near):
         where = offsets[:, None] + np.arange(width)
-        bad = (where < 0) | (where >= len(region.data))
+        bad = (offsets < 0) | (offsets > len(region.data) - width)
         if region.inside is not None:
-            bad |= ~region.inside[np.clip(where, 0, len(region.data) - 1)]
+            bad |= ~region.inside[np.clip(where, 0, len(region.data) - 1)].all(axis=1)
         if bad.any():
-            at = int(bad.any(axis=1).argmax())
+            at = int(bad.argmax())
             _outside(warp, region, int(offsets[at]), width, verb, int(lanes[chosen][at]))
         yield region, lanes[chosen], where
 
@@ -62,6 +62,10 @@ def _regions(warp: Warp, space: int, addresses: NDArray[np.int64]) -> Iterator[t
     if not memory.regions:
         warp.fail(OutOfBounds, "the launch has no arrays")
     numbers = np.searchsorted(memory.bases, addresses + GAP_BEFORE, side="right") - 1
+    if (numbers == numbers[0]).all():
+        region = memory.regions[max(int(numbers[0]), 0)]
+        yield region, slice(None), addresses - region.base
+        return
     for number in np.unique(numbers):
         region, chosen = memory.regions[max(int(number), 0)], numbers == number
         yield region, chosen, addresses[chosen] - region.base
@@ -230,6 +234,9 @@ def count(warp: Warp, addresses: NDArray[np.int64], lanes: NDArray[np.int64], wi
 
 def _same_place(warp: Warp, region: Region, lanes: NDArray[np.int64], where: Bytes, data: NDArray[np.uint8]) -> None:
     """Raises Race if two threads write different values to one byte at once."""
+    starts = where[:, 0]
+    if (starts[1:] - starts[:-1] >= where.shape[1]).all():
+        return
     places, first, back = np.unique(where, return_index=True, return_inverse=True)
     if len(places) == where.size:
         return
