@@ -58,8 +58,7 @@ def call(module: str, *words: str | Path, code: int = 0) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
+def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path) -> None:
     folder = tmp_path / "tune"
     (tmp_path / "spaces.toml").write_text(SPACES)
     words = ["tune", "linear", "--target", "sm_90", "--output", folder, "--spaces", tmp_path / "spaces.toml"]
@@ -87,11 +86,8 @@ def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "tuned").exists()
 
 
-def test_times_of_what_was_compiled_are_applied_and_of_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_of_what_was_compiled_are_applied_and_of_nothing_else(tmp_path: Path) -> None:
     """Between the two commands the test writes times that a GPU could have measured."""
-    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
     folder, spaces = tmp_path / "tune", tmp_path / "spaces.toml"
     spaces.write_text(GELU)
     words = ["tune", "gelu", "--target", "sm_90", "--output", folder, "--phase"]
