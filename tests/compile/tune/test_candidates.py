@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolchain.caching.cache import Cache
 from toolchain.contract.targets import select
+from toolchain.knobs import cache_dir
 from tune.candidates import Faults
 
 pytestmark = pytest.mark.needs("toolchain")
@@ -23,9 +23,9 @@ ROW: dict[str, Any] = {
 
 
 @pytest.fixture
-def faults(tmp_path: Path) -> Faults:
+def faults() -> Faults:
     (target,) = select(["sm_90"])
-    return Faults({"mlir": "kernels_mlir", "py": "kernels_py"}, target, Cache(tmp_path), jobs=2)
+    return Faults({"mlir": "kernels_mlir", "py": "kernels_py"}, target, Cache(cache_dir()), jobs=2)
 
 
 @pytest.mark.parametrize("source", ["mlir", "py"])
