@@ -252,6 +252,12 @@ class Array:
     multiple: int = 1
     align: int = 16
 
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise UsageError(f"no dtype {self.dtype!r}", hint=f"one of {', '.join(DTYPES)}")
+        if min(self.rank, self.multiple, self.align) < 1:
+            raise UsageError(f"{self}: its rank, multiple and alignment are at least 1")
+
     @property
     def types(self) -> list[Attribute]:
         return [LLVMPointerType(IntAttr(1)), *[i32] * (2 * self.rank)]

@@ -12,9 +12,18 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from ...errors import UsageError
 from ..layout import Dynamic
 from ..layout.leaves import divisor
 from .emit import Emitter
+
+
+def undecided() -> UsageError:
+    """The error of Python code that asks how a number turns out, which only the kernel knows when it runs."""
+    return UsageError(
+        "Python runs once, before the kernel does, and cannot decide by a number of the kernel",
+        hint="with cute.when(cute.less(a, b)): ..., cute.same(a, b), or cute.select",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +53,14 @@ class Index(Dynamic):
         if self.root is None or self.builder is None:
             raise ValueError("this index is bound to no kernel")
         return self.root, self.builder
+
+    def __bool__(self) -> bool:
+        raise undecided()
+
+    def __lt__(self, other: Any) -> bool:
+        raise undecided()
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, int):

@@ -141,9 +141,13 @@ class Launching:
 
     def __post_init__(self) -> None:
         made, dims, grid = self.made, self.dims, self.grid
-        if not 1 <= dims[0] * dims[1] * dims[2] <= MAX_THREADS or min(*dims, *grid) < 1:
+        if not 1 <= dims[0] * dims[1] * dims[2] <= MAX_THREADS or min(dims) < 1:
             raise UsageError(
                 f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {MAX_THREADS} threads: threads=128"
+            )
+        if len(grid) != 3 or any(each < 1 or each != int(each) for each in grid):
+            raise UsageError(
+                f"{made.name}: a grid of {grid} blocks", hint="one to three numbers from 1 on: grid=(8, 4)"
             )
         check_grid(made.name, grid)
         if self.total > MAX_SHARED:
