@@ -27,8 +27,8 @@ class Room:
 
     def __init__(
         self, peers: Peers, channel: Channel, config: GPTConfig, dtype: str,
-        spreads: Callable[[int], bool] = lambda rows: False,  # noqa: ARG005
-        takes_step: Callable[[int], bool] = lambda positions: False,  # noqa: ARG005
+        spreads: Callable[[int], bool] = lambda _: False,
+        takes_step: Callable[[int], bool] = lambda _: False,
     ) -> None:  # fmt: skip
         """`config`: of the whole model. `dtype`: the model's. `spreads`: whether the residual stream of a pass of so
         many rows is shared out. `takes_step`: whether a decoding step over a cache of so many positions is one launch

@@ -14,7 +14,7 @@ from toolchain.errors import SourceError, UsageError
 from . import layernorm
 from .attention import attention, attention_mma, attention_walk, cache_bf16, cache_f8
 from .decode import ranks, step
-from .decode.plan import RANKS, Step
+from .decode.plan import CLUSTER, Step
 from .decode.ranks import RankStep
 from .products import linear, linear_sm90, tiles_sm90
 from .products.epilogues import EPILOGUES, Epilogue
@@ -107,7 +107,7 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = Step(
         c["L"], c["C"], c["X"], c["V"], c["CLUSTERS"], (c["UNITS"], c["UNITS_APART"]), c["SLOTS"], c["FLYING"],
-        **_widths(spec), cache_bits=8 if "cache_f8" in spec.op else 16, cluster=c.get("CLUSTER", RANKS),
+        **_widths(spec), cache_bits=8 if "cache_f8" in spec.op else 16, cluster=c.get("CLUSTER", CLUSTER),
     )  # fmt: skip
     return TracedKernel(step.decode_step(size, spec.symbol, spec.op), "sm_90a", step.maps(size), size.cluster)
 
@@ -115,7 +115,7 @@ def _decode_step(spec: EntrySpec) -> TracedKernel:
 def _decode_step_of_ranks(spec: EntrySpec) -> TracedKernel:
     """`H`: heads of this rank; its hidden units are those of its blocks."""
     c = spec.constants
-    units, apart, cluster = c["UNITS"], c["UNITS_APART"], c.get("CLUSTER", RANKS)
+    units, apart, cluster = c["UNITS"], c["UNITS_APART"], c.get("CLUSTER", CLUSTER)
     size = RankStep(
         c["L"], c["C"], c["X"], c["K"], c["CLUSTERS"], (units, apart), c["SLOTS"], c["FLYING"], own_heads=c["H"],
         own_hidden=cluster * (c["H"] * units + (c["CLUSTERS"] - c["H"]) * apart), ranks=c["R"], cluster=cluster,
@@ -127,7 +127,7 @@ def _decode_step_of_ranks(spec: EntrySpec) -> TracedKernel:
 def _decode_step_texts(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     size = texts.Step(c["L"], c["C"], c["X"], c["V"], c["SLOTS"], c["FLYING"], **_widths(spec))
-    return TracedKernel(texts_step.decode_step(size, spec.symbol, spec.op), "sm_90a", texts_step.maps(size), RANKS)
+    return TracedKernel(texts_step.decode_step(size, spec.symbol, spec.op), "sm_90a", texts_step.maps(size), CLUSTER)
 
 
 def _widths(spec: EntrySpec) -> dict[str, int]:

@@ -24,7 +24,7 @@ STEP_OPS: Mapping[str, Mapping[str, int]] = {
     "decode_step_texts_weight_f8": {**STEP_F8, **STEP_TEXTS},
     "decode_step_texts_weight_f8_logits": {**STEP_F8, **STEP_TEXTS, "K": 6288},
 }
-# Of two ranks that share the model: each has a half of the heads, the hidden units and the tokens.
+# Two ranks share the model. Each has half of its heads, of its hidden units and of its tokens.
 STEP_OF_RANKS = {
     **STEP, "E": 1152, "F": 1536, "H": 6, "A": 384, "G": 192, "U": 8, "K": 25152, "S": 36864, "R": 2, "Q": 6144,
 }  # fmt: skip

@@ -38,8 +38,8 @@ OF_RANK = 8  # more for each rank, and once more, where a rank's sums are waited
 def has_step_of_ranks(
     launcher: Launcher, config: GPTConfig, ranks: int, dtype: str, positions: int
 ) -> bool:  # fmt: skip
-    """Whether the launcher has a decoding step over so many positions as one launch for every rank. `config`: of the
-    whole model."""
+    """Whether a decoding step can be one launch on each rank: the launcher has an entry for the part of every rank.
+    `config`: of the whole model. `positions`: of the cache."""
     if config.family != "gpt2" or not launcher.target:
         return False
     sms, vocabulary = launcher.executor.sms, vocabulary_part(config.vocab_size, ranks)

@@ -44,8 +44,8 @@ class Share:
     arguments: Mapping[str, DeviceBuffer | float]
     part: Callable[[int, int], DeviceBuffer]
     likeliest: Callable[[int, int], tuple[DeviceBuffer, DeviceBuffer]]
-    spread: Callable[[int], Spread | None] = lambda rows: None  # noqa: ARG005
-    step: Callable[[int], DeviceBuffer | None] = lambda positions: None  # noqa: ARG005
+    spread: Callable[[int], Spread | None] = lambda _: None
+    step: Callable[[int], DeviceBuffer | None] = lambda _: None
 
     @property
     def vocabulary(self) -> int:

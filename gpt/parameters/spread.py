@@ -66,15 +66,16 @@ def parts(config: GPTConfig, rows: int) -> int:
 
 
 def may_spread(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
-    """Whether the launcher has what passes of some numbers of rows take, so that the model is folded. A bundle that was
-    made for one pass has no more than that takes."""
+    """Whether the launcher has the ops of passes that share out rows, for one number of rows at least. If so, the model
+    is folded. A bundle that was made for one pass has no other number."""
     if config.family != "gpt2" or not launcher.executor.runs_ptx:
         return False
     return all(launcher.has_some(op, dtype) for op in OPS)
 
 
 def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
-    """Whether the launcher has what a pass of so many rows takes on every rank. `config`: of the whole model."""
+    """Whether a pass of so many rows can share them out: the launcher has entries for the products of every rank.
+    `config`: of the whole model."""
     if rows % ranks or not may_spread(launcher, config, dtype):
         return False
     to, of, of_gelu = OPS

@@ -27,7 +27,7 @@ from .lanes import (
     total,
     vector,
 )
-from .plan import FAR, HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
+from .plan import CLUSTER, FAR, HEAD, LOG2_E, NEVER, PARTS, TOLD
 from .products import has_row, operand, split, tile_times
 from .warps import Warps
 
@@ -62,7 +62,7 @@ def projected(w: Warps) -> list[Any]:
     """The columns that a lane projects to: of each tile of the warp's in a slot, of one slot after the other."""
     s, here = w.step, w.here
     first = here.rank * (s.width // s.cluster) + (w.warp % (s.warps // s.tiles)) * s.rows + w.lane // 4
-    return [first + i * (s.width // RANKS) + tile * ROWS for i in range(s.turns) for tile in range(s.tiles)]
+    return [first + i * (s.width // CLUSTER) + tile * ROWS for i in range(s.turns) for tile in range(s.tiles)]
 
 
 def _project(w: Warps, layer: Any, number: Any) -> None:
@@ -81,10 +81,10 @@ def _project(w: Warps, layer: Any, number: Any) -> None:
 
 
 def parts_of_qkv(w: Warps) -> list[tuple[Any, Any, Any]]:
-    """What a warp tells of q, k and v: the number of a part, of which there are 8 for all warps, the block that it is
-    told, and which 8 rows of each of the three."""
+    """The parts of q, k and v that a warp tells, of 8 in all. For each: its number, the block that is told, and which
+    group of 8 rows of the block it is."""
     s = w.step
-    numbers = [w.warp + i for i in range(0, RANKS, s.warps)]
+    numbers = [w.warp + i for i in range(0, CLUSTER, s.warps)]
     if s.turns == 1:
         return [(number, number, 0) for number in numbers]
     return [(number, number % s.cluster, number // s.cluster % s.turns) for number in numbers]
@@ -103,7 +103,7 @@ def _tell_qkv(w: Warps, layer: Any, first: Any) -> None:
         sum_ = w.row_total(place, lane.minimum(3 * ROWS - 1) + turn * (3 * ROWS))
         norm = norm or w.norm(place, count)
         value, row = w.result(sum_, norm, w.of_qkv.values(i)), (here.rank * s.turns + turn) * ROWS + lane % ROWS
-        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(number, RANKS))):
+        with cute.when(cute.both(cute.less(lane, 3 * ROWS), cute.less(number, CLUSTER))):
             w.tell(here.told, which * HEAD + row, to, layer, value)
 
 

@@ -9,7 +9,7 @@ from toolchain.errors import UsageError
 
 from .lanes import COLUMNS, ROWS
 
-RANKS = 8  # blocks of a cluster, at most
+CLUSTER = 8  # blocks of a cluster, at most
 HEAD = 64  # elements of a head
 WARP = 32
 BOX = 16  # positions that one copy brings, at most
@@ -35,7 +35,7 @@ class Sizes:
     logit_bits: int = field(default=16, kw_only=True)
     own_heads: int = field(default=0, kw_only=True)
     own_hidden: int = field(default=0, kw_only=True)
-    cluster = RANKS  # its blocks
+    cluster = CLUSTER  # its blocks
 
     @property
     def heads(self) -> int:
@@ -82,7 +82,7 @@ class Sizes:
     @property
     def turns(self) -> int:
         """How often a block has 8 rows each of q, k and v, and an eighth of the columns that a head is projected to."""
-        return RANKS // self.cluster
+        return CLUSTER // self.cluster
 
     @property
     def qkv_slots(self) -> int:
@@ -101,13 +101,13 @@ class Step(Sizes):
     slots: int = 16
     flying: int = 3
     cache_bits: int = 16
-    cluster: int = RANKS
+    cluster: int = CLUSTER
 
     def __post_init__(self) -> None:
         made = self.cluster * (self.heads * self.units[0] + (self.clusters - self.heads) * self.units[1])
         if made != self.hidden or any(unit % self.rows for unit in self.units):
             raise UsageError(f"{made} hidden units of {self.hidden}", hint="units that all blocks together have")
-        if self.cluster not in (2, 4, RANKS) or (self.bits == 8 and self.cluster < RANKS):
+        if self.cluster not in (2, 4, CLUSTER) or (self.bits == 8 and self.cluster < CLUSTER):
             raise UsageError(f"clusters of {self.cluster} blocks, {self.bits} bits", hint="2, 4 or 8; 8 in 8 bits")
         if self.slots < HELD:
             raise UsageError(f"a ring of {self.slots} slots", hint=f"{HELD} are read at once")

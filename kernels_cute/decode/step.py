@@ -14,7 +14,7 @@ A layer, with what is waited for:
 4. The sums of the projections. A block computes some hidden units, their part of the MLP's second product, which the
    cluster adds up, and adds that to the next sums (mlp.py).
 
-Of wider models a cluster has 4 blocks, each of which has twice the rows, columns and positions (`Step.cluster`).
+Wider models have clusters of 4 blocks (`Step.cluster`), so a block has twice the rows, columns and positions.
 docs/one-kernel.md has times and reasons. Norms are folded into weights in bf16 (gpt/parameters/fold.py), but the last.
 Those of 8 bits stay as they are stored: there x is multiplied with the norm's weight, and its mean is subtracted.
 """

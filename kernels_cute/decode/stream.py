@@ -13,7 +13,7 @@ from toolchain.cute.dsl import arch
 
 from .block import Place, chunk_address
 from .lanes import ROWS
-from .plan import HEAD, RANKS
+from .plan import CLUSTER, HEAD
 
 
 class Stream(ABC):
@@ -92,7 +92,7 @@ class Producer(Stream):
                 slots.append(partial(self.rows, "qkv", of_block[i : i + s.tiles], s.slot // s.tiles))
             for i in range(s.kv_slots):
                 slots.append(partial(self._positions, layer, i))
-            first_part = layer * (s.heads * RANKS) + here.block * s.turns
+            first_part = layer * (s.heads * CLUSTER) + here.block * s.turns
             for i in range(s.turns):
                 slots.append(partial(self.rows, "proj", [first_part + i], s.slot // s.tiles))
         first_unit = layer * (s.hidden // s.rows) + here.first_unit(head=head) // s.rows

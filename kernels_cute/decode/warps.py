@@ -15,7 +15,7 @@ from toolchain.cute.layout import Layout
 
 from .block import Cache, Here, as_number, as_scalar, element_address
 from .lanes import CHUNK, COLUMNS, ROWS, WARP, Across, across, dot, floats, of_lane, pair_of, raw, total, vector
-from .plan import ADDED, HEAD, PROJECTED, RANKS
+from .plan import ADDED, CLUSTER, HEAD, PROJECTED
 from .products import Operand, columns_times, has_row, operand, split, tile_columns
 from .rows import Rows, Terms
 
@@ -47,7 +47,7 @@ class Warps(Rows):
         # Of the next use, read before the wait for sums, as they are stored: what a row of q, k, v or a hidden
         # unit is made with; biases of the lane's pair of columns, two bf16 in a register, and the norms' weights of it;
         # scales of the columns whose sums the lane adds.
-        parts = -(-RANKS // s.warps)
+        parts = -(-CLUSTER // s.warps)
         self.of_qkv, self.of_fc = Terms(self, "qkv", parts), Terms(self, "fc", -(-max(s.units) // WARP))
         self.proj_bias, self.out_bias, self.next_out_bias, self.gain_1, self.gain_2 = (
             cute.make_fragment(1, "i32") for _ in range(5)

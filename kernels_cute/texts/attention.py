@@ -27,7 +27,7 @@ from ..decode.lanes import (
     total,
     vector,
 )  # fmt: skip
-from ..decode.plan import HEAD, LOG2_E, NEVER, PARTS, RANKS, TOLD
+from ..decode.plan import CLUSTER, HEAD, LOG2_E, NEVER, PARTS, TOLD
 from .block import place_of
 from .plan import AT_ONCE, TEXTS
 from .products import rounded_pair, times, total_of
@@ -118,7 +118,7 @@ def _exp2(value: Any) -> Any:
 def _tell_mixed(w: TextsWarps, layer: Any, score: Any) -> None:
     """The head's result of the block's text, its new position included, to the cluster: to each block by a warp."""
     s, here, lane = w.step, w.here, w.lane
-    with cute.when(cute.less(w.warp, RANKS)):
+    with cute.when(cute.less(w.warp, CLUSTER)):
         most, scales, weight = scaled(weights_of(w))
         top = most.maximum(score)
         fall, own = _exp2(most - top), _exp2(score - top)
@@ -128,9 +128,9 @@ def _tell_mixed(w: TextsWarps, layer: Any, score: Any) -> None:
         mixed = [
             (dot([pair[i] for pair in read], scales) * fall + new[i] * own) * whole for i in range(2)
         ]  # fmt: skip
-        for i in range(0, RANKS, s.warps):
+        for i in range(0, CLUSTER, s.warps):
             to = w.warp + i
-            with cute.when(cute.less(to, RANKS)):
+            with cute.when(cute.less(to, CLUSTER)):
                 w.tell(here.mixed, place_of(here.rank, lane), to, layer, rounded_pair(mixed[0], mixed[1], s.bits))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from toolchain.cute import dsl as cute
 
 from ..decode.lanes import COLUMNS, ROWS, exchange, gelu
-from ..decode.plan import RANKS
+from ..decode.plan import CLUSTER
 from .block import place_of
 from .plan import HIDDEN, PARTS, TEXTS, UNITS
 from .products import rounded_pair, times, total_of
@@ -44,5 +44,5 @@ def _tell_units(w: TextsWarps, layer: Any, turn: int) -> None:
     word = rounded_pair(cute.select(odd, other, value), cute.select(odd, value, other), w.step.bits)
     part, pair = here.rank * UNITS // COLUMNS, (here.rank * UNITS % COLUMNS + lane) // 2
     at = part * (TEXTS * COLUMNS // 2) + place_of(text, pair)
-    for i in range(RANKS // 2):
-        w.tell(here.units, at, lane % 2 * (RANKS // 2) + i, layer, word)
+    for i in range(CLUSTER // 2):
+        w.tell(here.units, at, lane % 2 * (CLUSTER // 2) + i, layer, word)

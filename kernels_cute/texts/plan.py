@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from toolchain.errors import UsageError
 
 from ..decode.lanes import COLUMNS
-from ..decode.plan import RANKS, Sizes
+from ..decode.plan import CLUSTER, Sizes
 
 TEXTS = 8  # columns of a product, and blocks of a cluster: each of them attends for one text
 UNITS = 32  # hidden units of a block
-PARTS = RANKS * UNITS // COLUMNS  # slots of the MLP's second product, each of 64 units of the cluster
+PARTS = CLUSTER * UNITS // COLUMNS  # slots of the MLP's second product, each of 64 units of the cluster
 AT_ONCE = 2  # slots of keys and values whose scores are computed side by side
 HIDDEN = 4  # what `errors` calls the wait for hidden units
 
@@ -33,7 +33,7 @@ class Step(Sizes):
 
     @property
     def blocks(self) -> int:
-        return self.heads * RANKS
+        return self.heads * CLUSTER
 
     @property
     def together(self) -> int:

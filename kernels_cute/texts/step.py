@@ -25,7 +25,7 @@ from toolchain.cute.dsl import arch
 from ..decode.block import Cache, as_number, element_address, flat
 from ..decode.lanes import CHUNK, ROWS, WARP, floats, total
 from ..decode.likeliest import Likeliest
-from ..decode.plan import HEAD, RANKS
+from ..decode.plan import CLUSTER, HEAD
 from ..decode.products import Operand
 from ..decode.step import end, named, parameters
 from .attention import attention
@@ -51,7 +51,7 @@ def decode_step(
     cache behind its parameters. All arrays are without gaps."""
     s = step or Step()
 
-    @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(RANKS, 1, 1), min_blocks=1)
+    @cute.kernel(*parameters(op), threads=s.threads, name=name, cluster=(CLUSTER, 1, 1), min_blocks=1)
     def kernel(*given: Any) -> None:
         a = named(op, given)
         arrays = {name: flat(array) for name, array in a.items() if isinstance(array, cute.TensorValue)}

@@ -9,7 +9,7 @@ from toolchain.cute.dsl import arch
 
 from ..decode.block import chunk_address
 from ..decode.lanes import ROWS
-from ..decode.plan import HEAD, RANKS
+from ..decode.plan import CLUSTER, HEAD
 from ..decode.stream import Stream
 from .plan import PARTS, UNITS
 
@@ -39,7 +39,7 @@ class TextsStream(Stream):
         for i in range(slots):
             self.rows("fc", [units + i], s.slot, first + 1 + i)
         groups = (layer * s.heads + here.head) * PARTS
-        self._parts("out", [(groups + i) * RANKS + here.rank for i in range(PARTS)], first + 1 + slots)
+        self._parts("out", [(groups + i) * CLUSTER + here.rank for i in range(PARTS)], first + 1 + slots)
 
     def _parts(self, name: str, parts: list[Any], first: Any) -> None:
         """Fills slots with parts of a weight, each as large as 8 rows of x."""

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from toolchain.errors import BytecodeError, SourceError, UsageError
 from toolchain.tileir import bytecode, text
-from toolchain.tileir.bytecode import codec, encoding
+from toolchain.tileir.bytecode import codec
 from toolchain.tileir.bytecode.attributes import AttributeReader
 from toolchain.tileir.bytecode.encoding import Reader
 from toolchain.tileir.dialect import attrs, ops, types, verify
@@ -251,15 +251,6 @@ def test_one_byte_for_many_bits_is_its_lowest_one(byte: int, value: str) -> None
 def test_globals_alone_have_an_empty_debug_section() -> None:
     code = bytecode.write(text.parse("global @g <i32: 1> : tile<4xi32>", filename="k"))
     assert bytecode.read(code).entries == {}
-
-
-@pytest.mark.parametrize("bits", [0, 1, 0x7FF0000000000000, 0x8000000000000000, 0xFFF0000000000000, (1 << 64) - 1])
-def test_a_number_of_f64_keeps_its_sign(bits: int) -> None:
-    assert Reader(encoding.float_bits(bits)).float_bits() == bits
-    unsigned = bytes((bits << 1 >> shift & 0x7F) | (0x80 if shift < 63 else 0) for shift in range(0, 70, 7))
-    assert Reader(unsigned).float_bits() == bits  # as cuTile writes it
-    with pytest.raises(BytecodeError, match="byte 0x0: a varint above 65 bits"):
-        Reader(unsigned[:-1] + b"\x04").float_bits()
 
 
 def test_a_name_of_a_file_that_is_not_utf_8_is_written_with_question_marks() -> None:
