@@ -36,6 +36,7 @@ from toolchain.runtime.launch import EntryLauncher
 from toolchain.runtime.peers import Peers, open_peers
 
 from ..rows import by_rows
+from .decode_step import alike_in_sizes
 
 OP, DTYPE, HEAD, UNITS = "decode_step_of_ranks", "bf16", 64, 8
 CLUSTER = 8  # blocks, where an entry says nothing
@@ -65,15 +66,16 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     with open_peers(devices) as peers:
         print(peers.executors[0].name, flush=True)
-        for entry in entries:
-            try:
-                case = of_entry(entry.spec)
-                inputs = make_inputs(case, DTYPE, seed=0)
-                row = measured(bundle, entry, case, inputs, references(case, DTYPE, inputs), peers)
-            except TilestackError as error:  # the other variants are of interest all the same
-                row = {"failed": str(error)}
-            rows.append({"variant": entry.spec.symbol} | row)
-            print(json.dumps(rows[-1]), flush=True)
+        for case, alike in alike_in_sizes(entries, of_entry):
+            inputs = make_inputs(case, DTYPE, seed=0)
+            expected = references(case, DTYPE, inputs)
+            for entry in alike:
+                try:
+                    row = measured(bundle, entry, case, inputs, expected, peers)
+                except TilestackError as error:  # the other variants are of interest all the same
+                    row = {"failed": str(error)}
+                rows.append({"variant": entry.spec.symbol} | row)
+                print(json.dumps(rows[-1]), flush=True)
         gpu = peers.executors[0].name
     if asked.output:
         asked.output.write_text(by_rows({"gpu": gpu, "devices": devices, "rows": rows}))
