@@ -124,6 +124,13 @@ class OpSpec:
         return next((p.dims[0] for p in self.params if p.name in self.peers), "")
 
     @property
+    def alike(self) -> frozenset[str]:
+        """The dimensions of a collective whose sizes are the same on all ranks: those of what they share. Of what is
+        its own a rank may have more than another."""
+        same = (p for p in self.params if p.name in self.peers or (p.role == "input" and p.name not in self.own))
+        return frozenset(dim for param in same for dim in param.dims)
+
+    @property
     def needs(self) -> frozenset[str]:
         """The features that a target (targets.toml) must have: not every GPU has 8-bit floats."""
         return frozenset({"fp8"} if any(param.dtype == "f8E4M3FN" for param in self.params) else ())

@@ -58,12 +58,11 @@ class Turns:
         from ...tileir import interpreter  # imported here because it needs xDSL
 
         launches = [step.launch for queue in self._queues if isinstance(step := queue.popleft(), Collective)]
-        # Blocks that meet those of their number are as many on each rank.
-        grids = {each.grid for each in launches if isinstance(each, interpreter.Launch) or each.blocks_meet}
-        if len(symbols := {launch.symbol for launch in launches}) > 1 or len(grids) > 1:
-            each = "; ".join(f"rank {rank} {one.symbol}, grid {one.grid}" for rank, one in enumerate(launches))
+        if len({launch.meeting for launch in launches}) > 1:
+            each = "; ".join(f"rank {rank} {launch.meeting}" for rank, launch in enumerate(launches))
             raise LaunchError(
-                f"the ranks do not launch the same collective: {each}", hint=f"all {len(symbols)} on every rank"
+                f"the ranks do not launch the same collective: {each}",
+                hint="launch the same collectives on every rank, in the same order and of the same sizes",
             )
         if by_threads := [launch for launch in launches if not isinstance(launch, interpreter.Launch)]:
             from ...cute.executor.launches.entry import launch_together

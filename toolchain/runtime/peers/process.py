@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contract.artifact import Form
+from ...contract.entry import EntrySpec
 from ...contract.op import CHANNEL
 from ...errors import NoGPU, UsageError
 from ..buffer import DeviceBuffer
@@ -21,7 +23,6 @@ from .group import Peers, check_reach
 from .world import LOADING_S, Place, World
 
 if TYPE_CHECKING:
-    from ...contract.entry import EntrySpec
     from ...cute.executor.launches.entry import EntryLaunch
     from ...tileir.interpreter import Launch
 
@@ -128,10 +129,9 @@ class ProcessRank(CpuExecutor):
         """Rank 0 gets what the others alone have, and gives back what became of it. What all ranks reach is there."""
         from ...cute.executor.launches.entry import launch_together
 
-        world, spec, at = self._world, launch.spec, launch.symbol
-        if launch.blocks_meet:
-            at += f", grid {launch.grid}"
-        numbers = world.exchange(at, np.array([*launch.grid, *launch.scalars.values()], np.float64), LOADING_S)
+        world, spec, at = self._world, launch.spec, launch.spec.op
+        world.barrier(launch.meeting, LOADING_S)
+        entries = world.exchange(f"the entries of {at}", np.frombuffer(_dumped(launch), np.uint8))
         own = [param for param in spec.params if param.dims and param.name not in spec.op_spec.peers]
         given: dict[str, Sequence[NDArray[Any]]] = {
             param.name: [each.copy() for each in world.exchange(f"{param.name} of {at}", launch.arrays[param.name])]
@@ -139,12 +139,8 @@ class ProcessRank(CpuExecutor):
         }
         if world.rank == 0:
             launch_together([
-                replace(
-                    launch, grid=cast("tuple[int, int, int]", tuple(numbers[rank][:3].astype(int).tolist())),
-                    scalars=dict(zip(launch.scalars, numbers[rank][3:].tolist(), strict=True)),
-                    arrays={**launch.arrays, **{name: arrays[rank] for name, arrays in given.items()}},
-                )
-                for rank in range(world.ranks)
+                _loaded(entry.tobytes(), {**launch.arrays, **{name: arrays[rank] for name, arrays in given.items()}})
+                for rank, entry in enumerate(entries)
             ])  # fmt: skip
         for param in own:
             if param.role == "output":
@@ -157,7 +153,7 @@ class ProcessRank(CpuExecutor):
     def _in_turn(self, launch: Launch, flags: DeviceBuffer, alone: Step) -> None:
         """`flags` (R, B): this rank's own."""
         world, blocks = self._world, launch.grid[0]
-        world.barrier(f"{launch.symbol}, grid {launch.grid}")
+        world.barrier(launch.meeting)
         for rank in range(world.ranks):
             if rank == world.rank:
                 later = flags.slice(0, rank + 1, world.ranks).slice(1, 0, blocks)
@@ -169,3 +165,22 @@ class ProcessRank(CpuExecutor):
     def _add(self, flags: DeviceBuffer, count: int) -> None:
         if flags.shape[0]:
             self.write(flags, self.read(flags) + np.int32(count))
+
+
+def _dumped(launch: EntryLaunch) -> bytes:
+    """All but its arrays: a line of JSON, then the kernel. Each rank may have an entry of its own."""
+    assert isinstance(launch.kernel, str)  # of a bundle
+    row = {"spec": launch.spec.to_json(), "form": launch.form.to_json()}
+    row |= {"grid": launch.grid, "scalars": dict(launch.scalars)}
+    return json.dumps(row).encode() + b"\n" + launch.kernel.encode()
+
+
+def _loaded(dumped: bytes, arrays: Mapping[str, NDArray[Any]]) -> EntryLaunch:
+    """The launch that `_dumped` wrote, with these arrays."""
+    from ...cute.executor.launches.entry import EntryLaunch
+
+    head, _, kernel = dumped.partition(b"\n")
+    row = json.loads(head)
+    spec, form = EntrySpec.from_json(row["spec"]), Form.from_json(row["form"])
+    x, y, z = row["grid"]
+    return EntryLaunch(kernel.decode(), spec, form, arrays, row["scalars"], (x, y, z))

@@ -19,6 +19,15 @@ def test_an_op_names_arrays_that_are_read_early() -> None:
 
 
 @pytest.mark.parametrize(
+    ("op", "same"),
+    [("decode_step_of_ranks", "LCVXNRQ"), ("linear_to_ranks", "NRMZQB"), ("rms_linear_of_ranks", "RMKZ")],
+)
+def test_ranks_have_what_they_share_in_the_same_sizes(op: str, same: str) -> None:
+    """Heads, hidden units and what follows from them are a rank's own."""
+    assert ops()[op].alike == set(same)
+
+
+@pytest.mark.parametrize(
     ("op", "dtype", "own"),
     [
         ("linear", "tf32", "tf32"),

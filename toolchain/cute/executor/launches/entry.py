@@ -44,6 +44,17 @@ class EntryLaunch:
         """Whether each block meets those of its number on other ranks."""
         return CHANNEL[0] in self.spec.op_spec.peers
 
+    @property
+    def meeting(self) -> str:
+        """What it has in common with the launches of the other ranks, in words. Each may be of the entry for the rank's
+        own part of the work; blocks that meet have the same tiles too."""
+        op, sizes = self.spec.op_spec, self.spec.bind({name: array.shape for name, array in self.arrays.items()})
+        same = {dim: size for dim, size in sizes.items() if dim in op.alike}
+        if self.blocks_meet:
+            same |= {name: number for name, number in self.spec.constants.items() if name not in sizes}
+        said = " ".join(f"{name}={number}" for name, number in same.items())
+        return f"{op.name} {self.spec.dtype} {said}" + f", grid {self.grid}" * self.blocks_meet
+
     def run(self) -> Report:
         """Raises a Finding, SourceError or UsageError."""
         memory = GlobalMemory()

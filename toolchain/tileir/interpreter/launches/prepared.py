@@ -179,6 +179,11 @@ class Launch:
     before: Sequence[Around] = ()
     after: Sequence[Around] = ()
 
+    @property
+    def meeting(self) -> str:
+        """What it has in common with the launches of the other devices, in words."""
+        return f"{self.symbol}, grid {self.grid}"
+
 
 def launch_together(
     launches: Sequence[Launch], sanitize: bool = True,

@@ -15,6 +15,7 @@ from conformance.ops.run import check_op, launchers, references
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import ptx
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import ops
 from toolchain.cute.executor import Finding, Misaligned, OutOfBounds
 from toolchain.cute.executor.launches.entry import EntryLaunch
 from toolchain.errors import NotInterpretable
@@ -100,3 +101,24 @@ def test_the_matrix_runs_the_cases_that_were_picked(bundle: Bundle) -> None:
     with pytest.raises(Exception, match="gelu"):  # it ran, and is no gelu
         check_op(CASE, "f32", inputs, references(CASE, "f32", inputs), picked, executor)
     assert executor.ran and not executor.by_threads
+
+
+def meeting(op: str, grid: int = 1, constants: dict[str, int] | None = None, **sizes: int) -> str:
+    """Of a launch over arrays of 1 in each dimension that has no other size."""
+    arrays = {p.name: np.zeros([sizes.get(dim, 1) for dim in p.dims], np.int8) for p in ops()[op].params if p.dims}
+    return EntryLaunch("", EntrySpec(op, op, "cute", "bf16", constants or {}), FORM, arrays, {}, (grid, 1, 1)).meeting
+
+
+def test_ranks_meet_in_entries_for_their_own_parts() -> None:
+    """Of a step each may have other heads in another number of clusters; not another number of layers."""
+    step = "decode_step_of_ranks"
+    one = meeting(step, 8, {"CLUSTERS": 28}, L=2, H=12, E=2304)
+    assert one == meeting(step, 9, {"CLUSTERS": 29}, L=2, H=13, E=2496) != meeting(step, 8, L=3, H=12, E=2304)
+    assert one.startswith(f"{step} bf16 ") and " L=2" in one and "H=" not in one
+
+
+def test_blocks_that_meet_are_as_many_and_have_the_same_tiles() -> None:
+    tiles = {"BM": 64, "BN": 64}
+    one = meeting("linear_to_ranks", 4, tiles, K=64)
+    assert one == meeting("linear_to_ranks", 4, tiles, K=128)
+    assert len({one, meeting("linear_to_ranks", 8, tiles), meeting("linear_to_ranks", 4, {**tiles, "BN": 128})}) == 3
