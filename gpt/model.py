@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from toolchain.contract.expressions import cdiv
 from toolchain.contract.policy import Policy
-from toolchain.errors import ConformanceError, UsageError
+from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.layout import dtype_name
 
@@ -234,14 +234,16 @@ class GPT:
         return launcher.has(op, self.dtype, sizes)
 
     def check_step(self, largest: NDArray[Any]) -> None:
-        """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity."""
-        step = self._one_launches.get(self._step_op(len(largest)))
-        late = step.ran_out if step and np.isnan(largest).any() else ""
-        if late:
-            raise ConformanceError(
-                f"a block of the step waited too long for {late}", hint="does something else run on this GPU?"
-            )
+        """Raises ConformanceError if one of a step's largest logits is NaN or positive infinity, and what check_waits
+        does if one is NaN."""
+        if np.isnan(largest).any():
+            self.check_waits(len(largest))
         check_finite(largest)
+
+    def check_waits(self, texts: int) -> None:
+        """Raises ConformanceError if a block of the last step waited too long, DeviceError if for another rank."""
+        if step := self._one_launches.get(self._step_op(texts)):
+            step.check()
 
     def step_by_step(self, tokens: Tokens) -> NDArray[np.float32]:
         """Logits (B, T, V) after each of tokens (B, T), which come one by one, through a cache, as a text is

@@ -147,6 +147,8 @@ class ParallelGPT:
         if self.peers.world is not None:
             self.peers.world.check()
         if time.monotonic() - started_s > SLOW_S:
+            for rank in self.ranks:
+                rank.check_waits(1)
             self.peers.synchronize()
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
+from toolchain.errors import ConformanceError, DeviceError
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from ..config import GPTConfig, vocabulary_part
@@ -83,14 +85,19 @@ class OneLaunch:
         ):  # fmt: skip
             self._arrays[name] = executor.from_numpy(np.zeros([sizes[dim] for dim in shape], kind))
 
-    @property
-    def ran_out(self) -> str:
-        """The wait, one of WAITS, that timed out in some block of the last launch; "" if none did."""
-        errors = self._arrays["errors"].numpy()
-        if not errors.any():
-            return ""
-        rank, wait = divmod(int(errors[errors > 0].min()), OF_RANK)
-        return WAITS[wait - 1] + f" of rank {rank - 1}" * (rank > 0)
+    def check(self) -> None:
+        """Raises ConformanceError if some block of the last launch waited too long, DeviceError if that was for another
+        rank."""
+        wait, rank = waited_for(self._arrays["errors"].numpy())
+        if rank is not None and self._share is not None:
+            raise DeviceError(
+                f"rank {self._share.rank}: a block of the step waited too long for {wait} of rank {rank}",
+                hint=f"see what rank {rank} did meanwhile: every rank must launch the same steps; docs/several-gpus.md",
+            )
+        if wait:
+            raise ConformanceError(
+                f"a block of the step waited too long for {wait}", hint="does something else run on this GPU?"
+            )
 
     def __call__(
         self, launcher: Launcher, work: Workspace, cache: KVCache, out: DeviceBuffer, parts: Parts
@@ -114,6 +121,15 @@ class OneLaunch:
             values=parts[0], indices=parts[1],
             cache=cache.memory.reshape(*shape), **more, eps=self._eps, visible=self._visible,
         )  # fmt: skip
+
+
+def waited_for(errors: NDArray[np.int32]) -> tuple[str, int | None]:
+    """Of a launch's `errors` the wait, one of WAITS, that ran out in some block, and the rank it was for, None for the
+    own one alone; ("", None) if none did."""
+    if not errors.any():
+        return "", None
+    rank, wait = divmod(int(errors[errors > 0].min()), OF_RANK)
+    return WAITS[wait - 1], rank - 1 if rank else None
 
 
 def _packed(

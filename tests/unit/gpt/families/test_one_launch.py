@@ -190,7 +190,7 @@ def test_a_wait_that_ran_out_is_named() -> None:
     steps.run()
     steps.likeliest()
     one, largest = model._one_launches[OP], steps._chosen.largest  # pyright: ignore[reportPrivateUsage]
-    assert not one.ran_out
+    one.check()
     largest.fill(np.nan)
     with pytest.raises(ConformanceError, match="logits hold NaN"):
         steps.likeliest()

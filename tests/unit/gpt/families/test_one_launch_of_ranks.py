@@ -17,9 +17,9 @@ from gpt.config import GPTConfig
 from gpt.families.one_launch import OP_RANKS, dims
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
-from gpt.parallel import ParallelDecode, ParallelGPT
+from gpt.parallel import SLOW_S, ParallelDecode, ParallelGPT
 from gpt.parameters.weights import random_weights
-from toolchain.errors import ConformanceError
+from toolchain.errors import DeviceError
 from toolchain.runtime.peers import open_peers
 
 from ..conftest import POLICY, ReferenceLauncher
@@ -157,13 +157,18 @@ def test_a_wait_that_ran_out_names_the_rank() -> None:
         steps.run()
         first = model.ranks[0]
         one = first._one_launches[OP_RANKS]  # pyright: ignore[reportPrivateUsage]
-        assert not one.ran_out
+        one.check()
         errors = np.zeros((POLICY.sms, 3), np.int32)
         errors[4, 1] = 5 + 8 * 2
         one._arrays["errors"].copy_from(errors)  # pyright: ignore[reportPrivateUsage]
         steps.ranks[0]._chosen.largest.fill(np.nan)  # pyright: ignore[reportPrivateUsage]
-        with pytest.raises(ConformanceError, match="waited too long for the sums of the MLP of rank 1"):
+        named = "rank 0: a block of the step waited too long for the sums of the MLP of rank 1"
+        with pytest.raises(DeviceError, match=named) as raised:
             steps.likeliest()
+        assert "every rank must launch the same steps" in str(raised.value)
+        steps.logits.started_s -= 2 * SLOW_S
+        with pytest.raises(DeviceError, match=named):
+            steps.logits.numpy()
 
 
 def test_ranks_sizes_are_those_of_their_parts() -> None:

@@ -46,8 +46,11 @@ class Shared:
         arrays = [_part(steps, rank, whole) for rank in range(len(steps))]
         return cls(steps, case, whole, arrays, np.zeros((len(steps), steps[0].met), np.int64))
 
-    def run(self, kernels: Sequence[cute.Kernel], launches: int = 1, late: tuple[int, int] | None = None) -> None:
-        """As launches of entries do; all but the last one with another token."""
+    def run(
+        self, kernels: Sequence[cute.Kernel], launches: int = 1, late: tuple[int, int] | None = None,
+        *, gives_up: bool = False,
+    ) -> None:  # fmt: skip
+        """As launches of entries do; all but the last one with another token. `gives_up`: waits run out."""
         names = tuple(param.name for param in ops()[OP].params if param.dims)
         steps = list[list[EntryLaunch]]()
         for i in range(launches):
@@ -63,7 +66,7 @@ class Shared:
                 if i + 1 < launches:
                     given["tokens"] = np.array([i], np.int32)
                 steps[i].append(EntryLaunch(kernel, spec, form, given, scalars, (s.blocks, 1, 1)))
-        launch_together(*steps, late=late)
+        launch_together(*steps, late=late, gives_up=gives_up)
 
     def visible(self, rank: int) -> int:
         """Of a rank's tokens: the last ones of all are there for the kernel."""

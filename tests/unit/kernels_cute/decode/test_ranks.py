@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels_cute.decode.ranks import RankStep, RankWarps, decode_step
+from gpt.families.one_launch import waited_for
+from kernels_cute.decode.ranks import OF_RANK, RankStep, RankWarps, decode_step
+from kernels_cute.decode.step import parameters
 from tests.unit.kernels_cute.decode.shared_step import Shared
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import Deadlock, Race
@@ -124,6 +126,32 @@ def test_a_rank_that_adds_less_is_waited_for_by_all(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(RankStep, "blocks", property(lambda self: 8 * (self.clusters - 1)))
     with pytest.raises(Deadlock, match=r"the tag 2 of the word at met\[1, \d+\], which has 0"):
         Shared.of(EVEN, 30).run(kernels)
+
+
+@cute.kernel(*parameters("decode_step_of_ranks"), threads=32, name="decode_step_of_ranks")
+def away(*_: Any) -> None:
+    """What a rank launches that does not come to the step."""
+
+
+def test_a_rank_that_does_not_come_is_named_by_the_others() -> None:
+    """By the first wait of each warp that ran out: behind it a wait for what is on its way ends at once."""
+    given = Shared.of(THREE, 30)
+    given.run([_kernel(THREE[0]), away, _kernel(THREE[2])], gives_up=True)
+    for rank in (0, 2):
+        own = given.arrays[rank]
+        assert set(own["errors"].flat) == {3 + OF_RANK * 2}, "as ops.toml says"
+        assert waited_for(own["errors"]) == ("the sums of projections", 1)
+        assert np.isnan(own["logits"].astype(np.float32)).all() and np.isnan(own["values"]).any()
+    assert not given.arrays[1]["errors"].any()
+
+
+def test_a_rank_that_adds_less_is_named_by_all_when_waits_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [_kernel(step) for step in TWO]
+    monkeypatch.setattr(RankStep, "blocks", property(lambda self: 8 * (self.clusters - (self == TWO[0]))))
+    given = Shared.of(TWO, 30)
+    given.run(kernels, gives_up=True)
+    for own in given.arrays:
+        assert waited_for(own["errors"]) == ("the sums of the MLP", 0)
 
 
 def test_a_step_of_ranks_is_told_what_it_has() -> None:

@@ -6,7 +6,7 @@ was used as words is so until the launch ends. Before, somebody must have writte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,8 +89,9 @@ def wait_sum(call: Call, warp: Warp, *, across: bool = False) -> Wait:
 
 
 def wait_ranks(call: Call, warp: Warp) -> Wait:
-    """An address of each rank, tag, and whether to ask once: waits for a pair of words of each, and gives up never."""
+    """An address of each rank, tag, and whether to ask once: waits for a pair of words of each."""
     ranks = call.number
+    once = bool(call.arg(warp, ranks + 1)[warp.active].any())
     places = [
         (region, lanes, where, 2 * rank)
         for rank in range(ranks)
@@ -103,7 +104,12 @@ def wait_ranks(call: Call, warp: Warp) -> Wait:
     def tags(words: NDArray[np.int64]) -> Array:
         return _counts(words) & TAGS
 
-    return _wait_at(call, warp, places, call.arg(warp, ranks).astype(np.int32) & TAGS, tags, values, "the tag")
+    def late(absent: NDArray[np.bool_]) -> int:
+        """1 + the last rank of which a word has not come."""
+        return int((absent.any(0).reshape(ranks, 2).any(1) * np.arange(1, ranks + 1)).max())
+
+    wanted = call.arg(warp, ranks).astype(np.int32) & TAGS
+    return _wait_at(call, warp, places, wanted, tags, values, "the tag", late, once=once)
 
 
 def _counts(words: NDArray[np.int64]) -> Array:
@@ -133,9 +139,10 @@ def _wait(call: Call, warp: Warp, tags: Any, values: Any, said: str, across: boo
 
 def _wait_at(
     call: Call, warp: Warp, places: Sequence[tuple[Region, Any, Bytes, int]], wanted: Array, tags: Any, values: Any,
-    said: str,
+    said: str, late: Callable[[NDArray[np.bool_]], int] = lambda absent: int(absent.any()), *, once: bool = False,
 ) -> Wait:  # fmt: skip
-    """`places`: of some threads words that lie side by side, and the number of the first."""
+    """`places`: of some threads words that lie side by side, and the number of the first. `late`: the last result, of
+    which words of which threads have not come. `once`: it does not wait."""
     count = places[-1][3] + places[-1][2].shape[1] // WORD
     active = warp.active.copy()
 
@@ -145,11 +152,11 @@ def _wait_at(
             made[lanes, first : first + where.shape[1] // WORD] = region.data[where].view(np.int64)
         return made
 
-    def missing() -> NDArray[np.bool_]:
-        return (tags(words()) != wanted[:, None]) & active[:, None]
+    def absent(found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return (tags(found) != wanted[:, None]) & active[:, None]
 
     def what() -> str:
-        lane, number = np.argwhere(missing())[0]
+        lane, number = np.argwhere(absent(words()))[0]
         region, lanes, where, first = next(
             part for part in places if lane in part[1] and 0 <= number - part[3] < part[2].shape[1] // WORD
         )
@@ -157,10 +164,10 @@ def _wait_at(
         return f"{said} {wanted[lane]} of the word at {region.place(byte)}, which has {tags(words())[lane, number]}"
 
     def resume() -> None:
-        made = values(words())
-        call.give(warp, [*made.T.copy(), np.zeros(1, np.int32)])
+        found = words()
+        call.give(warp, [*values(found).T.copy(), np.array([late(absent(found))], np.int32)])
 
-    return Wait(what, lambda: not missing().any(), resume)
+    return Wait(what, lambda: once or not absent(words()).any(), resume, bounded=True)
 
 
 def _words(

@@ -85,10 +85,11 @@ class EntryLaunch:
 
 
 def launch_together(
-    launches: Sequence[EntryLaunch], *more: Sequence[EntryLaunch], late: tuple[int, int] | None = None
+    launches: Sequence[EntryLaunch], *more: Sequence[EntryLaunch], late: tuple[int, int] | None = None,
+    gives_up: bool = False,
 ) -> list[Report]:  # fmt: skip
     """Runs a launch of each rank, all at the same time, and then `more` of them. What all ranks reach is one array, of
-    which each has a view. `late`: see `launch_ranks`. Raises as `EntryLaunch.run`."""
+    which each has a view. `late`, `gives_up`: see `launch_ranks`. Raises as `EntryLaunch.run`."""
     memory = GlobalMemory()
     bound = Arguments(memory)
     made = list[list[Launching]]()
@@ -99,4 +100,4 @@ def launch_together(
             made[-1].append(replace(one, arrays={**one.arrays, **shared}).bound(bound, f" of rank {rank}"))
             for array in shared.values():
                 memory.share(bound.known[id(array)])
-    return launch_ranks(made, memory, late)
+    return launch_ranks(made, memory, late, gives_up=gives_up)

@@ -30,11 +30,13 @@ ENDED = 1 << 30  # the time of an agent whose launch has ended
 
 
 def launch_ranks(
-    steps: Sequence[Sequence[Launching]], memory: GlobalMemory, late: tuple[int, int] | None = None
+    steps: Sequence[Sequence[Launching]], memory: GlobalMemory, late: tuple[int, int] | None = None, *,
+    gives_up: bool = False,
 ) -> list[Report]:  # fmt: skip
     """Runs one launch of each rank after another: `steps[i][r]` is the i-th of rank r. All blocks of a step run at the
-    same time. `late`: a rank and a block of it that goes on only when no other can; then steps overlap. The arrays in
-    memory get what was written, also if a launch fails. Raises a Finding or UsageError."""
+    same time. `late`: a rank and a block of it that goes on only when no other can; then steps overlap. `gives_up`:
+    waits for words run out where no warp can go on, as those of a GPU do after many attempts; else that is a finding.
+    The arrays in memory get what was written, also if a launch fails. Raises a Finding or UsageError."""
     if len({len(step) for step in steps}) != 1:
         raise UsageError("each step is a launch of every rank")
     most = max(one.warps for step in steps for one in step)
@@ -43,7 +45,7 @@ def launch_ranks(
         if late is not None:
             _overlapping(steps, memory, clocks, most, late)
             return []
-        return [_step(step, memory, clocks, most) for step in steps]
+        return [_step(step, memory, clocks, most, gives_up=gives_up) for step in steps]
     finally:
         memory.write_back()
 
@@ -74,10 +76,12 @@ def _launching(kernel: Kernel, args: Sequence[Any], grid: tuple[int, int, int], 
     return Launching(code, values, grid, code.dims or (1, 1, 1), kernel.shared_bytes, kernel.shared)
 
 
-def _step(step: Sequence[Launching], memory: GlobalMemory, clocks: Clocks, most: int) -> Report:
+def _step(
+    step: Sequence[Launching], memory: GlobalMemory, clocks: Clocks, most: int, *, gives_up: bool
+) -> Report:  # fmt: skip
     conflicts = banks.Counter()
     ranks = [_blocks(rank, one, memory, conflicts, clocks, most) for rank, one in enumerate(step)]
-    done = run_cluster([block for blocks in ranks for block in blocks])
+    done = run_cluster([block for blocks in ranks for block in blocks], gives_up=gives_up)
     for rank, blocks in enumerate(ranks):
         _ended(rank, blocks, clocks, most)
     for region in memory.regions:

@@ -16,11 +16,12 @@ BARRIERS = ("nvvm.barrier0", "cute_nvgpu.arch.barrier", "bar.sync")
 LIMIT = 20_000_000  # steps of a block
 
 
-def run_cluster(blocks: Sequence[Block]) -> int:
-    """Runs the blocks of a cluster to their ends. Returns the steps of all warps. Raises a finding."""
+def run_cluster(blocks: Sequence[Block], *, gives_up: bool = False) -> int:
+    """Runs the blocks of a cluster to their ends. `gives_up`: see `run_turn`. Returns the steps of all warps. Raises a
+    finding."""
     steps, left = 0, [warp for block in blocks for warp in block.warps]
     while left:
-        left, done = run_turn(blocks, left, steps)
+        left, done = run_turn(blocks, left, steps, gives_up=gives_up)
         steps += done
     end(blocks)
     return steps
@@ -33,13 +34,15 @@ def end(blocks: Sequence[Block]) -> None:
 
 
 def run_turn(
-    blocks: Sequence[Block], left: list[Warp], before: int, last: Container[Block] = ()
+    blocks: Sequence[Block], left: list[Warp], before: int, last: Container[Block] = (), *, gives_up: bool = False
 ) -> tuple[list[Warp], int]:  # fmt: skip
     """Runs each warp that can go on until it must wait. `left`: those that have not ended. `before`: steps of earlier
-    turns. `last`: the warps of these blocks go on only when no other can. Returns those left, and the steps. Raises a
-    finding."""
+    turns. `last`: the warps of these blocks go on only when no other can. `gives_up`: where no warp can go on, bounded
+    waits run out. Returns those left, and the steps. Raises a finding."""
     steps = 0
     ready = [warp for warp in left if warp.wait is None or warp.wait.ready()]
+    if not ready and gives_up:
+        ready = [warp for warp in left if warp.wait is not None and warp.wait.bounded]
     if not ready:
         _stuck(blocks, left)
     with np.errstate(all="ignore"):  # threads that are not active compute with what they have

@@ -6,6 +6,7 @@ A register is an array of 32, or of 1 where all threads have the same, as those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ def merged(run: Run, outs: Sequence[int], fragile: Sequence[int] = ()) -> Run:
             wait.resume()
             merge()
 
-        return Wait(wait.what, wait.ready, resume)
+        return replace(wait, resume=resume)
 
     return made
 

@@ -30,11 +30,13 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Wait:
-    """What a warp waits for. `resume`: what it does when that is there."""
+    """What a warp waits for. `resume`: what it does when that is there; if `bounded` also when it has not come in so
+    many attempts, and then it says so."""
 
     what: Callable[[], str]
     ready: Callable[[], bool]
     resume: Callable[[], None] = _nothing
+    bounded: bool = False
 
 
 @dataclass(frozen=True)
