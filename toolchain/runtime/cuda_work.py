@@ -32,6 +32,8 @@ class Stream(Protocol):
     @property
     def frees(self) -> int: ...
 
+    ranks_here: int
+
     def check_open(self) -> None: ...
 
     def run(self, call: str, *args: Any, doing: str = "") -> Any: ...
@@ -89,7 +91,10 @@ class CudaCommand:
         shape = (grid, form.block, form.shared_bytes)
         self.plain = executor.launch_config(*shape, together=form.together)
         if form.together:
-            _check_fit(executor, function, self.plain, self.what, grid[0] // form.together)
+            _check_fit(
+                executor, function, self.plain, self.what, grid[0] // form.together,
+                executor.ranks_here if self.meets else 1,
+            )  # fmt: skip
         self.ahead = executor.launch_config(*shape, ahead=True) if self.waits else self.plain
         named = [p for p in params if p.dims]
         pdl_reads = entry.spec.op_spec.pdl_reads
@@ -107,14 +112,17 @@ class CudaCommand:
             executor.start(self, arrays, pdl_reads, written)
 
 
-def _check_fit(executor: Stream, function: Any, config: Any, what: str, clusters: int) -> None:
-    """Raises NoRoom if a kernel whose blocks must all run at the same time has more than the GPU holds at once."""
+def _check_fit(executor: Stream, function: Any, config: Any, what: str, clusters: int, ranks: int) -> None:
+    """Raises NoRoom if a kernel whose blocks must all run at the same time has more than the GPU holds at once.
+    `ranks`: on this GPU, whose launches wait for each other."""
     room = int(executor.run("cuOccupancyMaxActiveClusters", function, config, doing=f"asking how much fits of {what}"))
-    if room < clusters:
+    if room < clusters * ranks:
+        those = f"its {clusters} clusters" if ranks == 1 else f"{ranks} ranks' {clusters} clusters each"
         raise NoRoom(
-            f"{what}: its {clusters} clusters must run at the same time, and this GPU has room for {room}",
-            hint="a GPU with fewer multiprocessors, or a part of one, runs the ops one by one",
-        )
+            f"{what}: {those} must run at the same time, and this GPU has room for {room}",
+            hint="a GPU with fewer multiprocessors, or a part of one, runs the ops one by one"
+            if ranks == 1 else "give each rank a GPU of its own",
+        )  # fmt: skip
 
 
 def _addresses(buffer: DeviceBuffer) -> range:

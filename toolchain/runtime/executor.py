@@ -63,9 +63,9 @@ class Executor(ABC):
 
     `name`: for people. `target`: the device's target ("sm_90"; None for the interpreter). `sms`: its multiprocessors.
     `device`: DLPack's number of it, (type, index). `stream`: the handle of the CUDA stream that its work is on, or
-    None. `ranks`: how many executors share memory, itself included. `closed`: it was closed, and every use other than
-    another `close()` is an error. `ran`: what was launched so far; who wants to know what a piece of work launches
-    clears it before.
+    None. `ranks`: how many executors share memory, itself included; `ranks_here`: those of them on its device.
+    `closed`: it was closed, and every use other than another `close()` is an error. `ran`: what was launched so far;
+    who wants to know what a piece of work launches clears it before.
     """
 
     kind: Literal["cuda", "cpu"]
@@ -76,7 +76,7 @@ class Executor(ABC):
     stream: int | None
 
     def __init__(self) -> None:
-        self.ranks = 1
+        self.ranks = self.ranks_here = 1
         self.closed = False
         self.ran: set[Loaded] = set()
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()  # freed when the executor is closed

@@ -52,8 +52,9 @@ class Peers:
         self.nccl: Nccl | None = None
         self._heaps: list[SymmetricHeap] = []
         self._channels: list[Channel] = []
+        devices = [executor.device for executor in self.executors]
         for executor in self.executors:
-            executor.ranks = self.ranks
+            executor.ranks, executor.ranks_here = self.ranks, devices.count(executor.device)
         try:
             self.channel = self.new_channel(self.executors[0].sms)
             if world is not None:

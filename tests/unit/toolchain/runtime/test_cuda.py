@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from toolchain.bundles.bundle import BundleEntry, FileRef
 from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.op import CHANNEL
 from toolchain.errors import DeviceError, LaunchError, NoRoom, UsageError
 from toolchain.runtime import GPU
 from toolchain.runtime import cuda_driver as module
@@ -272,6 +274,21 @@ def test_blocks_that_must_run_together_are_launched_so_or_not_at_all(fake: FakeD
         kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     ]  # fmt: skip
     assert (config.attrs[0].value.clusterDim.x, config.attrs[1].value.cooperative) == (1, 1)
+
+
+def test_ranks_on_one_gpu_need_room_for_the_blocks_of_all(fake: FakeDriver) -> None:
+    """Else one rank's wait for those that cannot begin."""
+    spec = EntrySpec("broadcast_f32", "broadcast", "py", "f32", grid=("B", "1", "1"))
+    entry = replace(ENTRY, spec=spec, form=ptx("", block=(32, 1, 1), together=1).form)
+    fake.values["cuOccupancyMaxActiveClusters"] = 7
+    refused = pytest.raises(NoRoom, match=r"2 ranks' 4 clusters each must run at the same time.* room for 7")
+    for here, outcome in ((1, nullcontext()), (2, refused)):
+        cuda = CudaExecutor()
+        cuda.ranks, cuda.ranks_here = 2, here
+        shapes = {"parts": (2, 4), "out": (4,), "flags": (2, 2, 4), "state": (4, 2)}
+        given = {name: cuda.empty(shape, "i32" if name in CHANNEL else "f32") for name, shape in shapes.items()}
+        with outcome:
+            EntryLauncher(cuda)(BUNDLE, entry, {**given, "rank": 0, "root": 0})
 
 
 @pytest.mark.usefixtures("fake")

@@ -75,7 +75,9 @@ def test_close_gives_everything_back(two_gpus: MappingDriver) -> None:
 
 
 def test_peers_know_their_number(executors: Executors) -> None:
-    assert {executor.ranks for executor in Peers(executors([0, 1])).executors} == {2}
+    for devices, here in (([0, 1], 1), ([0, 0], 2)):
+        found = Peers(executors(devices)).executors
+        assert {(executor.ranks, executor.ranks_here) for executor in found} == {(2, here)}
 
 
 def test_ranks_on_one_gpu_are_not_apart(executors: Executors) -> None:
