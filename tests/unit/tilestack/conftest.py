@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,23 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ran(code, shown.out, shown.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of gelu[f32] from one source, bytecode only. It is compiled once: each compile starts a process."""
+    folder = tmp_path_factory.mktemp("gelu")
+    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILESTACK_CACHE_DIR", str(folder / "cache"))
+        assert main([*words, "--output", str(folder / "bundle")]) == 0
+    return folder / "bundle"
+
+
+@pytest.fixture
+def bundle(compiled: Path, tmp_path: Path) -> Path:
+    """The test's own copy of it."""
+    return shutil.copytree(compiled, tmp_path / "bundle")
 
 
 @pytest.fixture

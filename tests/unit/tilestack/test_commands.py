@@ -19,15 +19,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
 
 
-@pytest.fixture
-def bundle(run: Run, tmp_path: Path) -> Path:
-    """gelu[f32] from one source, bytecode only."""
-    folder = tmp_path / "bundle"
-    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1"]
-    assert run(*words, "--output", folder).code == 0
-    return folder
-
-
 def test_compile_to_bytecode(run: Run, tmp_path: Path) -> None:
     words = ["compile", "--source", "mlir", "--op", "gelu", "--op", "softmax", "--dtype", "bf16", "--no-targets"]
     first = run(*words, "--json", "--output", tmp_path / "b")

@@ -65,16 +65,13 @@ def test_errors_name_standard_input(run: Run, give: Give) -> None:
     assert run("inspect", "-").code == 2
 
 
-def test_a_bundle_goes_through_a_pipe(run: Run, tmp_path: Path) -> None:
-    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1", "--output"]
-    assert run(*words, tmp_path / "b").code == 0
-    packed = piped("pack", tmp_path / "b", "-o", "-", data=b"")
-    sha256 = pack(tmp_path / "b", tmp_path / "b.tar.xz")
+def test_a_bundle_goes_through_a_pipe(bundle: Path, tmp_path: Path) -> None:
+    packed = piped("pack", bundle, "-o", "-", data=b"")
+    sha256 = pack(bundle, tmp_path / "b.tar.xz")
     assert packed.stdout == (tmp_path / "b.tar.xz").read_bytes() and packed.stderr == f"{sha256}  -\n".encode()
     done = piped("unpack", "-", "-o", tmp_path / "again", data=packed.stdout)
-    assert done.returncode == 0 and len(Bundle.load(tmp_path / "again").entries) == len(
-        Bundle.load(tmp_path / "b").entries
-    )
+    assert done.returncode == 0
+    assert len(Bundle.load(tmp_path / "again").entries) == len(Bundle.load(bundle).entries)
     cut = piped("unpack", "-", "-o", tmp_path / "cut", data=packed.stdout[:-20])
     assert cut.returncode == 5 and not (tmp_path / "cut").exists()
 

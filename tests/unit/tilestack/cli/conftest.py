@@ -10,18 +10,13 @@ from toolchain.bundles.bundle import Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.sources import load_source
 
-from ..conftest import Run
-
 
 @pytest.fixture
-def bundle(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """gelu[f32] from one source, bytecode only."""
+def bundle(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """gelu[f32] from one source, bytecode only, for commands as they run on a developer's machine."""
     monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    folder = tmp_path / "bundle"
-    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1"]
-    assert run(*words, "--output", folder).code == 0
-    return folder
+    return bundle
 
 
 @pytest.fixture

@@ -10,21 +10,9 @@ from pathlib import Path
 import pytest
 
 from conformance.results.result import Results
-from tilestack.__main__ import main
 from toolchain.contract.op import ops
 
 from ..conftest import Run
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of gelu[f32] from one source."""
-    folder = tmp_path_factory.mktemp("gelu")
-    made = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TILESTACK_CACHE_DIR", str(folder / "cache"))
-        assert main([*made, "--output", str(folder / "b")]) == 0
-    return folder / "b"
 
 
 @pytest.fixture
