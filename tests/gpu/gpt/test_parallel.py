@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.collectives.model import check_steps
 from conformance.ops.compare import compare
-from gpt.config import LLAMAS, GPTConfig
+from gpt.config import LLAMAS, PRESETS, GPTConfig
+from gpt.families.one_launch import OP_RANKS
 from gpt.generate import generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelForward, ParallelGPT
@@ -123,6 +125,26 @@ def test_rows_shared_out_in_two_processes(
             process.kill()
             process.wait()
     assert len(set(wanted)) == 1 and found == [wanted, wanted]
+
+
+def test_a_step_of_two_gpus_is_one_launch_on_each(bundle: Bundle) -> None:
+    """Of GPT-2, beside the same step as many launches, and behind a prompt; on other GPUs it is many launches."""
+    config = PRESETS["gpt2"]
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        launchers = [Launcher(bundle, "fastest", executor) for executor in peers.executors]
+        model = ParallelGPT(config, random_weights(config, 0).astype("bf16"), launchers, peers, "bf16")
+        first = peers.executors[0]
+        has = bool(bundle.entries_of("cute", OP_RANKS, "bf16")) and first.target == "sm_90" and first.sms >= 132
+        assert model.takes_step(config.n_ctx) is has
+        if has:
+            check_steps(model)
+        texts = [
+            list(generate_batch(model, [TOKENS[0]], max_new_tokens=20, sampling=Sampling(temperature=0)))
+            for _ in range(2)
+        ]
+        peers.synchronize()
+    assert texts[0] == texts[1]
+    assert all((OP_RANKS in launcher.borrowed_ops) is has for launcher in launchers)
 
 
 def test_two_ranks_of_one_gpu_run_whole_batches(bundle: Bundle) -> None:
