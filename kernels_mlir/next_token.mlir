@@ -45,6 +45,16 @@ fragment @first_of(%largest: !real_1x1, %value: !values, %place: !indices) -> !i
   yield %first_1x1 : !int_1x1
 }
 
+// Whether a value is larger than the best one so far, or as large and at a lesser place.
+fragment @comes_first(%value: !real_1x1, %place: !int_1x1, %best: !real_1x1, %token: !int_1x1) -> !bit_1x1 {
+  %larger = cmpf greater_than ordered %value, %best : !real_1x1 -> !bit_1x1
+  %as_large = cmpf equal ordered %value, %best : !real_1x1 -> !bit_1x1
+  %before = cmpi less_than %place, %token, signed : !int_1x1 -> !bit_1x1
+  %first_of_equals = andi %as_large, %before : !bit_1x1
+  %better = ori %larger, %first_of_equals : !bit_1x1
+  yield %better : !bit_1x1
+}
+
 // values[m, z] = the largest of x[m, z BV : (z + 1) BV], indices[m, z] = the first index in x[m, :] that has it
 //
 // One block makes one part of one row: grid (Z, M). Columns past V are padded with -inf and never win. `next_token` takes
@@ -76,8 +86,8 @@ kernel @argmax_parts op = argmax_parts {
 
 // tokens[m] = the index of the largest value of row m, the first one if several are equal; positions[m] += 1
 //
-// One block makes one row: the best of the parts that `argmax_parts` made, BZ at a time. The parts stand in order, so
-// that a later one wins only if it is larger. Values past Z are padded with -inf and never win, nor does NaN.
+// One block makes one row: the best of the parts, BZ at a time. Those that `argmax_parts` made stand in order; those of a
+// decoding step in one launch do not. Values past Z are padded with -inf and never win, nor does NaN.
 kernel @next_token op = next_token {
   %value_tiles = make_partition_view %values_view : !values_part
   %place_tiles = make_partition_view %indices_view : !indices_part
@@ -100,9 +110,9 @@ kernel @next_token op = next_token {
         : !indices_part, !int -> !part_indices, token
     %largest = call @max_in_rows<R = 1, BC = BZ>(%value)
     %first = call @first_of<BV = BZ>(%largest, %value, %place)
-    %larger = cmpf greater_than ordered %largest, %best_old : !real_1x1 -> !bit_1x1
-    %token_new = select %larger, %first, %token_old : !bit_1x1, !int_1x1
-    %best_new = select %larger, %largest, %best_old : !bit_1x1, !real_1x1
+    %better = call @comes_first(%largest, %first, %best_old, %token_old)
+    %token_new = select %better, %first, %token_old : !bit_1x1, !int_1x1
+    %best_new = select %better, %largest, %best_old : !bit_1x1, !real_1x1
     continue %best_new, %token_new : !real_1x1, !int_1x1
   }
   %token_tile = reshape %token : !int_1x1 -> !int_1

@@ -13,8 +13,8 @@ sizes BZ = 64
 // tokens[m] = the index of the largest value of row m over all ranks, where those of rank r begin at r times %width;
 // positions[m] += 1
 //
-// One block makes every B-th row. The ranks stand in order, and so do the parts of each: a later one wins only if it is
-// larger. Values past Z are padded with -inf and never win, nor does NaN.
+// One block makes every B-th row: of equals that of the least index, as the parts of a rank need not stand in order. Values
+// past Z are padded with -inf and never win, nor does NaN.
 kernel @next_token_of_ranks op = next_token_of_ranks {
   %value_tiles = make_partition_view %values_view : !rank_values_part
   %place_tiles = make_partition_view %indices_view : !rank_indices_part
@@ -46,9 +46,9 @@ kernel @next_token_of_ranks op = next_token_of_ranks {
         %largest = call @max_in_rows<R = 1, BC = BZ>(%value)
         %first = call @first_of<BV = BZ>(%largest, %value, %place)
         %index = addi %first, %first_1x1 : !int_1x1
-        %larger = cmpf greater_than ordered %largest, %best_old : !real_1x1 -> !cuda_tile.tile<1x1xi1>
-        %token_new = select %larger, %index, %token_old : !cuda_tile.tile<1x1xi1>, !int_1x1
-        %best_new = select %larger, %largest, %best_old : !cuda_tile.tile<1x1xi1>, !real_1x1
+        %better = call @comes_first(%largest, %index, %best_old, %token_old)
+        %token_new = select %better, %index, %token_old : !bit_1x1, !int_1x1
+        %best_new = select %better, %largest, %best_old : !bit_1x1, !real_1x1
         continue %best_new, %token_new : !real_1x1, !int_1x1
       }
       continue %b, %t : !real_1x1, !int_1x1

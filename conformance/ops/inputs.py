@@ -175,8 +175,10 @@ def _scalar(case: Case, name: str) -> float:
 def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     count = shape[0]
     match case.op, name:
-        case (("next_token" | "next_token_of_ranks"), "indices"):  # sorted, as the parts of a row follow one another
-            return np.sort(rng.integers(0, WIDTH, shape), axis=-1).astype(np.int32)
+        case (("next_token" | "next_token_of_ranks"), "indices"):
+            indices = np.sort(rng.integers(0, WIDTH, shape), axis=-1).astype(np.int32)
+            indices[..., ::2, :] = indices[..., ::2, ::-1]  # parts follow one another in every other row alone
+            return indices
         case (("embedding" | "embedding_centred" | "token_embedding"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
@@ -328,11 +330,14 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             if shape[2] > 2:
                 values[:, :, 1:-1:2] = LEAST, 0.0  # empty spans
         case "next_token", "values":
-            values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
+            for row in (0, 3):  # ties: the least index, which the last part has in row 0 and the first in row 3
+                values[row : row + 1, [shape[1] // 3, shape[1] - 1]] = 9.0
             values[-1, -1] = 9.5  # the last part
             values[1:2] = -1 - np.abs(values[1:2])  # zeros past the last part must not win
         case "next_token_of_ranks", "values":
             values[:, 0, -1] = 9.0  # a tie of all ranks: the first wins
+            for row in (2, 3):  # as in next_token, within a rank
+                values[:1, row : row + 1, [shape[2] // 3, shape[2] - 1]] = 9.0
             values[-1, -1, -1] = 9.5  # the last part of the last rank
             values[:, 1:2] = -1 - np.abs(values[:, 1:2])  # zeros past the last part must not win
         case "argmax_parts", "x":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from ..rows.layernorm import block, normed, vector
-from ..rows.next_token import first_of
+from ..rows.next_token import comes_first, first_of
 from ..rows.rmsnorm import inverse_root
 from .meeting import meet
 
@@ -129,7 +129,7 @@ def broadcast(parts, out, flags, state, rank, root, BN: ConstInt, SPINS: ConstIn
 
 @ct.kernel
 def next_token_of_ranks(values, indices, tokens, positions, flags, state, rank, width, BZ: ConstInt, SPINS: ConstInt):
-    """One block makes every B-th row: the best of all ranks' parts, BZ at a time, a later one only if it is larger."""
+    """One block makes every B-th row: the best of all ranks' parts, BZ at a time, of equals that of the least index."""
     ct.grid_dependency_control_wait()
     meet(flags, state, rank, SPINS)
     for m in range(ct.bid(0), tokens.shape[0], ct.num_blocks(0)):
@@ -142,9 +142,10 @@ def next_token_of_ranks(values, indices, tokens, positions, flags, state, rank, 
                 index = ct.load(indices, index=at, shape=shape, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
                 value, index = value.reshape((1, BZ)), index.reshape((1, BZ))
                 largest = ct.max(value, axis=1, keepdims=True)
-                larger = largest > best
-                token = ct.where(larger, first_of(largest, value, index) + r * width, token)
-                best = ct.where(larger, largest, best)
+                first = first_of(largest, value, index) + r * width
+                better = comes_first(largest, first, best, token)
+                token = ct.where(better, first, token)
+                best = ct.where(better, largest, best)
         ct.store(tokens, index=(m,), tile=token.reshape((1,)), allow_tma=False)
         position = ct.load(positions, index=(m,), shape=(1,), allow_tma=False)
         ct.store(positions, index=(m,), tile=position + 1, allow_tma=False)

@@ -12,6 +12,11 @@ def first_of(largest, value, index):
     return ct.min(ct.where(value == largest, index, 2147483647), axis=1, keepdims=True)
 
 
+def comes_first(value, index, best, token):
+    """Whether value is larger than best, or as large and its index less than token, all (1, 1)."""
+    return (value > best) | ((value == best) & (index < token))
+
+
 @ct.kernel
 def argmax_parts(x, values, indices, BV: ConstInt):
     """One block makes BV columns of one row: their largest value, NaN if one of them is, and its index."""
@@ -26,7 +31,7 @@ def argmax_parts(x, values, indices, BV: ConstInt):
 
 @ct.kernel
 def next_token(values, indices, tokens, positions, BZ: ConstInt):
-    """One block makes one row: the best of its parts, BZ at a time, a later one only if it is larger."""
+    """One block makes one row: the best of its parts, BZ at a time, of equals that of the least index."""
     m = ct.bid(0)
     best = ct.full((1, 1), -float("inf"), ct.float32)
     token = ct.zeros((1, 1), ct.int32)
@@ -35,9 +40,9 @@ def next_token(values, indices, tokens, positions, BZ: ConstInt):
         index = ct.load(indices, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
         largest = ct.max(value, axis=1, keepdims=True)
         first = first_of(largest, value, index)
-        larger = largest > best
-        token = ct.where(larger, first, token)
-        best = ct.where(larger, largest, best)
+        better = comes_first(largest, first, best, token)
+        token = ct.where(better, first, token)
+        best = ct.where(better, largest, best)
     ct.store(tokens, index=(m,), tile=token.reshape((1,)), allow_tma=False)
     position = ct.load(positions, index=(m,), shape=(1,), allow_tma=False)
     ct.store(positions, index=(m,), tile=position + 1, allow_tma=False)

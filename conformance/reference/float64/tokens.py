@@ -37,9 +37,10 @@ PART = 2048
 
 
 def next_token(values: Array, indices: Array, positions: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The token of each row, and the positions counted up."""
-    best = np.argmax(f64(values), axis=1)
-    return indices[np.arange(len(indices)), best].astype(np.int32), (positions + 1).astype(np.int32)
+    """The token of each row, the least index of the largest value, and the positions counted up."""
+    largest = f64(values).max(axis=1, keepdims=True)
+    first = np.where(values == largest, indices, np.iinfo(np.int32).max).min(axis=1)
+    return first.astype(np.int32), (positions + 1).astype(np.int32)
 
 
 def token_embedding(tokens: Array, wte: Array) -> F64:

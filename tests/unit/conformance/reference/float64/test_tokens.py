@@ -17,5 +17,7 @@ def test_the_likeliest_token(rng: np.random.Generator) -> None:
     assert tokens.tolist() == x.argmax(axis=1).tolist()
     assert tokens[:2].tolist() == [7, 4100]
     assert positions.tolist() == [1, 6, 7]
+    tokens, _ = float64.next_token(values[:, ::-1], indices[:, ::-1], positions)
+    assert tokens.tolist() == x.argmax(axis=1).tolist()  # whatever part comes first
     with pytest.raises(ValueError, match="3 parts, not 2"):
         float64.argmax_parts(x, np.empty((3, 2)))
