@@ -19,14 +19,13 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.contract.op import ops
 from toolchain.errors import SourceError
 
-UNTIMED = {"decode_step_of_ranks"}  # no entry has it as long as no GPU has run it
 SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
 
 
 def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     """But for those that sm_90 alone has entries of: products of 8 bits or that norms are part of, and attention to a
     cache, which are borrowed elsewhere, products of several ranks, and what does several ops' work at once."""
-    at_once = {name for name, op in ops().items() if op.whole} - UNTIMED
+    at_once = {name for name, op in ops().items() if op.whole}
     attends = {"grouped_decode_attention_f8", "decode_attention_unsplit"}
     alone = {*SCALED, *RMS, *SCATTERED, *GATHERED, *ALL_GATHERED, *attends, *at_once}
     ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
@@ -34,7 +33,7 @@ def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
     assert {spec.targets for spec in SPECS.values() if spec.op in alone} == {("sm_90",)}
     for spec in (spec for spec in ends.values() if spec.op not in alone):
         assert (spec.aligned, spec.contiguous, spec.multiples, spec.targets) == ((), (), {}, ()), spec.symbol
-    assert {spec.kernel or spec.op for spec in SPECS.values()} == set(KERNELS) - UNTIMED, "a kernel without an entry"
+    assert {spec.kernel or spec.op for spec in SPECS.values()} == set(KERNELS), "a kernel without an entry"
     assert sum(not spec.targets for spec in SPECS.values()) <= 33, "each is traced and compiled for every target"
 
 
