@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpt.config import PRESETS, GPTConfig
-from gpt.families.one_launch import IN_CACHE_F8, OP, OP_F8, OP_F8_LOGITS, OPS_CACHE_F8, OPS_TEXTS, OneLaunch, dims
+from gpt.config import PRESETS, GPTConfig, vocabulary_part
+from gpt.families.one_launch import (
+    IN_CACHE_F8,
+    OP,
+    OP_F8,
+    OP_F8_LOGITS,
+    OP_RANKS,
+    OPS_CACHE_F8,
+    OPS_TEXTS,
+    OneLaunch,
+    dims,
+)
 from gpt.graphs import Decode
 from gpt.model import GPT, KVCache
 from gpt.parameters.weights import quantized, random_weights
@@ -167,19 +177,31 @@ def test_a_smaller_gpu_and_the_interpreter_take_many_launches() -> None:
     assert not model.takes_one_launch(cache)
 
 
-def test_the_entry_is_for_gpt2_alone() -> None:
-    gpt2 = PRESETS["gpt2"]
-    for op in OPS:
-        (entry,) = (spec for spec in entries_of("cute") if spec.op == op)
-        texts = (2, 8) if op in OPS_TEXTS else (1, 1)
-        for several in texts:
-            assert entry.unmet(dims(op, several, gpt2, 50304, 100, 132)) is None
-        for other in (texts[0] - 1, texts[1] + 1):
-            assert entry.unmet(dims(op, other, gpt2, 50304, 100, 132)) is not None
-        assert entry.unmet(dims(op, texts[0], gpt2, 50304, 100, 95)) is not None
-        for other in (CONFIG, *(PRESETS[name] for name in ("medium", "large", "xl"))):
-            assert entry.unmet(dims(op, texts[0], other, 50304, 100, 132)) is not None
-        assert entry.unmet(dims(op, texts[0], gpt2, 50304, 2000, 132)) is not None
+def _fit(op: str, *sizes: Any, ranks: int = 1) -> int:
+    """How many entries are for a step of these sizes: see `dims`."""
+    found = dims(op, *sizes, ranks=ranks)
+    return sum(spec.op == op and spec.unmet(found) is None for spec in entries_of("cute"))
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_a_size_of_gpt2_has_one_entry(op: str) -> None:
+    """124M for each op, the others in bf16 of one text."""
+    gpt2, (least, most) = PRESETS["gpt2"], (2, 8) if op in OPS_TEXTS else (1, 1)
+    assert [_fit(op, texts, gpt2, 50304, 100, 132) for texts in (least, most)] == [1, 1]
+    assert not any(_fit(op, texts, gpt2, 50304, 100, 132) for texts in (least - 1, most + 1))
+    assert not _fit(op, least, gpt2, 50304, 100, 95) and not _fit(op, least, gpt2, 50304, 2000, 132)
+    assert not _fit(op, least, CONFIG, 50304, 100, 132)
+    wider = [_fit(op, least, PRESETS[name], 50304, 100, 132) for name in ("medium", "large", "xl")]
+    assert wider == [op == OP] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "wanted"), [("gpt2", 2, [1, 1]), ("xl", 2, [1, 1]), ("gpt2", 3, [0, 0, 0]), ("medium", 2, [0, 0])]
+)
+def test_each_of_two_ranks_has_an_entry_for_its_part(name: str, ranks: int, wanted: list[int]) -> None:
+    config = PRESETS[name]
+    vocabulary, parts = vocabulary_part(config.vocab_size, ranks), [config.part(rank, ranks) for rank in range(ranks)]
+    assert [_fit(OP_RANKS, 1, part, vocabulary, 100, 132, ranks=ranks) for part in parts] == wanted
 
 
 def test_a_wait_that_ran_out_is_named() -> None:
