@@ -1,4 +1,4 @@
-"""Both sources' kernels as bytecode, for the interpreter: no GPU compiler is run.
+"""The sources' kernels as the interpreter and the assembler take them: no GPU compiler is run.
 
 An entry is exported when a test first wants it, unless a compile has left it in the cache. Its key is a digest of the
 kernel and of all that exports it, so what a test gets is what the tree as it stands exports.
@@ -16,7 +16,7 @@ import pytest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline
-from toolchain.contract.artifact import tile_ir
+from toolchain.contract.artifact import Artifact, tile_ir
 from toolchain.contract.entries import committed
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.targets import BYTECODE
@@ -24,13 +24,20 @@ from toolchain.knobs import cache_dir
 
 SOURCES = {name: importlib.import_module(f"kernels_{name}").SOURCE for name in ("mlir", "py")}
 Exported = Callable[[EntrySpec], bytes]
+MakeArtifact = Callable[[EntrySpec], Artifact]
 
 
 @pytest.fixture(scope="session")
-def exported() -> Exported:
-    """An entry's bytecode, by its spec as it stands in the tables."""
+def artifact() -> MakeArtifact:
+    """An entry's artifact, by its spec as it stands in the tables."""
     cache = Cache(cache_dir())
-    return lambda spec: pipeline.exported(f"kernels_{spec.source}", spec, cache).payload
+    return lambda spec: pipeline.exported(f"kernels_{spec.source}", spec, cache)
+
+
+@pytest.fixture(scope="session")
+def exported(artifact: MakeArtifact) -> Exported:
+    """An entry's bytecode."""
+    return lambda spec: artifact(spec).payload
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernels_cute import SOURCE
+from tests.compile.conftest import MakeArtifact
 from toolchain.contract.entry import EntrySpec
 from toolchain.pinned.tools import tool
 
@@ -15,8 +16,10 @@ ENTRIES = [spec for spec in SOURCE.entries() if spec.kernel == "cache_bf16"]
 
 
 @pytest.mark.parametrize("spec", ENTRIES, ids=lambda spec: spec.symbol)
-def test_an_entry_fetches_ahead_of_the_wait_and_spills_nothing(spec: EntrySpec, tmp_path: Path) -> None:
-    made = SOURCE.artifact(spec)
+def test_an_entry_fetches_ahead_of_the_wait_and_spills_nothing(
+    spec: EntrySpec, artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    made = artifact(spec)
     ptx, c = made.payload.decode(), spec.constants
     wait = ptx.index("griddepcontrol.wait")
     copies = [found.start() for found in re.finditer(r"cp\.async\.cg\.shared\.global\.L2::128B", ptx)]

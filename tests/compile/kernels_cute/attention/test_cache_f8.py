@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernels_cute import SOURCE
+from tests.compile.conftest import MakeArtifact
 from toolchain.contract.entry import EntrySpec
 from toolchain.pinned.tools import tool
 
@@ -15,8 +16,8 @@ ENTRIES = [spec for spec in SOURCE.entries() if spec.kernel == "cache_f8"]
 
 
 @pytest.mark.parametrize("spec", ENTRIES, ids=lambda spec: spec.symbol)
-def test_an_entry_reads_in_vectors_and_spills_nothing(spec: EntrySpec, tmp_path: Path) -> None:
-    made = SOURCE.artifact(spec)
+def test_an_entry_reads_in_vectors_and_spills_nothing(spec: EntrySpec, artifact: MakeArtifact, tmp_path: Path) -> None:
+    made = artifact(spec)
     ptx, c = made.payload.decode(), spec.constants
     loads = re.findall(r"ld\.global\.L1::no_allocate\.L2::128B\.(v\d)\.b32", ptx)
     own, wide = c["STEP"] // 8, c["D"] == 128

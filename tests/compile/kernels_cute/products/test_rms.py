@@ -10,6 +10,7 @@ import pytest
 from conformance.cases import CASES
 from kernels_cute import SOURCE
 from kernels_cute.products.rms import RMS
+from tests.compile.conftest import MakeArtifact
 from toolchain.contract.entry import EntrySpec
 from toolchain.pinned.tools import tool
 
@@ -17,8 +18,10 @@ ENTRIES = [spec for spec in SOURCE.entries() if spec.op in {*RMS, "linear_residu
 
 
 @pytest.mark.parametrize("spec", [spec for spec in ENTRIES if spec.dtype == "bf16"], ids=lambda spec: spec.symbol)
-def test_an_entry_spills_nothing_and_reads_a_residual_by_tma(spec: EntrySpec, tmp_path: Path) -> None:
-    made = SOURCE.artifact(spec)
+def test_an_entry_spills_nothing_and_reads_a_residual_by_tma(
+    spec: EntrySpec, artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    made = artifact(spec)
     ptx = made.payload.decode()
     assert ".local" not in ptx
     assert ("ldmatrix" in ptx) == ("residual" in spec.op)
@@ -32,9 +35,9 @@ def test_an_entry_spills_nothing_and_reads_a_residual_by_tma(spec: EntrySpec, tm
 
 
 @pytest.mark.parametrize("spec", ENTRIES, ids=lambda spec: spec.symbol)
-def test_a_quad_reads_squares_by_rows(spec: EntrySpec) -> None:
+def test_a_quad_reads_squares_by_rows(spec: EntrySpec, artifact: MakeArtifact) -> None:
     """Of an op that reads or writes squares, sums go over quads; other ops exchange nothing."""
-    ptx = SOURCE.artifact(spec).payload.decode()
+    ptx = artifact(spec).payload.decode()
     rows = 2 * spec.constants["BM"] // 64 // (1 if spec.constants["APART"] else spec.constants["BM"] // 64)
     assert len(re.findall(r"shfl\.sync\.bfly", ptx)) == (2 * rows if spec.op in RMS else 0)
     assert len(re.findall(r"rsqrt\.approx", ptx)) == (rows if spec.op.startswith("rms_linear") else 0)

@@ -10,6 +10,7 @@ import pytest
 from conformance.cases import CASES
 from kernels_cute import SOURCE
 from kernels_cute.products.scaled import SCALED
+from tests.compile.conftest import MakeArtifact
 from toolchain.contract.entry import EntrySpec
 from toolchain.pinned.tools import tool
 
@@ -17,8 +18,8 @@ ENTRIES = [spec for spec in SOURCE.entries() if spec.op in SCALED]
 
 
 @pytest.mark.parametrize("spec", ENTRIES, ids=lambda spec: spec.symbol)
-def test_an_entry_multiplies_8_bits_and_spills_nothing(spec: EntrySpec, tmp_path: Path) -> None:
-    made = SOURCE.artifact(spec)
+def test_an_entry_multiplies_8_bits_and_spills_nothing(spec: EntrySpec, artifact: MakeArtifact, tmp_path: Path) -> None:
+    made = artifact(spec)
     ptx = made.payload.decode()
     c = spec.constants
     rows = c["BM"] // 64 if c["APART"] else 1  # of 64, that a warpgroup multiplies
