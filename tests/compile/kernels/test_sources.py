@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import subprocess
@@ -318,11 +319,14 @@ def since(printed: str) -> str:
     return "13.2" if "tanh" in printed else VERSIONS[0]  # since when `tanh` may be approximate
 
 
+sampled = functools.cache(sample)  # its module is only read
+
+
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
 def test_committed_text_is_what_the_disassembler_reads(path: Path, version: str, tmp_path: Path) -> None:
-    module = sample(path)
+    module = sampled(path)
     if version < since(text.print_module(module)):
         with pytest.raises(BytecodeError, match=f"bytecode {version} has no (rounding_mode|fast_acc|such operation)"):
             bytecode.write(module, version)
