@@ -55,12 +55,13 @@ def test_every_command_is_documented() -> None:
 
 
 def test_examples_parse() -> None:
-    texts = [parser().format_help(), *every_command(parser()).values()]
+    top = parser()
+    texts = [top.format_help(), *every_command(top).values()]
     lines = {line.strip() for text in texts for line in text.splitlines() if line.startswith("  tilestack ")}
     assert len(lines) > 15
     for line in lines:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', re.split(r" {3,}", line)[0])]
-        args = parser().parse_args(words[1:])
+        args = top.parse_args(words[1:])
         assert callable(args.run), line
 
 
@@ -72,8 +73,9 @@ def test_commands_in_the_docs_parse() -> None:
         for line in re.findall(r"^(?:\| `)?tilestack ([^`|&#>\n]+)", path.read_text(), re.MULTILINE)
     ]
     assert len(lines) > 20
+    top = parser()
     for line in lines:
-        args = parser().parse_args(shlex.split(line))
+        args = top.parse_args(shlex.split(line))
         of_its_time = getattr(args, "commits", False)  # an entry of earlier commits
         assert of_its_time or getattr(args, "entry", None) in {None, *entries}, line
 
