@@ -9,7 +9,7 @@ portable.toml describes the format.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -137,9 +137,16 @@ class Table:
     rows: tuple[tuple[str, Mapping[str, Any]], ...]
     policy: Policy | None
     fastest: Fastest | None = None
+    made: dict[str, Sequence[EntrySpec]] = field(default_factory=dict[str, Sequence[EntrySpec]], compare=False)
 
-    def entries(self, source: str) -> Iterator[EntrySpec]:
-        """A source's entries, in order of preference. Raises UsageError naming the row that is wrong."""
+    def entries(self, source: str) -> Sequence[EntrySpec]:
+        """A source's entries, in order of preference. They are made once: everyone who asks for a thousand entries asks
+        again. Raises UsageError naming the row that is wrong."""
+        if source not in self.made:
+            self.made[source] = list(self._entries(source))
+        return self.made[source]
+
+    def _entries(self, source: str) -> Iterator[EntrySpec]:
         for row in self.tuned:
             with _named(f"{row.path}: tuned {row.number} ({row.op} {row.shape_class})"):
                 yield from row.entries(source)
