@@ -60,15 +60,16 @@ def new(check: str, entries: Sequence[EntrySpec], exported: Callable[[EntrySpec]
     return found
 
 
+def cubin(code: bytes, target: str) -> bytes:
+    """Of bytecode. What a machine has compiled, as by nox -s gpu_tests, is not compiled again: it goes by content."""
+    key = stages.cubin_key("tile-ir", code, stages.STAGES["tile-ir"].fingerprint, target)
+    return Cache(cache_dir()).get_or_make(key, lambda: pipeline.assemble(code, target))
+
+
 def broken(entries: Iterable[EntrySpec], exported: Callable[[EntrySpec], bytes]) -> list[str]:
     """The symbols of entries for all targets that do not become a cubin for a target they were not measured on."""
-    cache, target = Cache(cache_dir()), TARGETS[PORTABLE]  # what nox -s gpu_tests has compiled is not compiled again
-
-    def cubin(code: bytes) -> bytes:
-        key = stages.cubin_key("tile-ir", code, stages.STAGES["tile-ir"].fingerprint, target)
-        return cache.get_or_make(key, lambda: pipeline.assemble(code, target))
-
-    return [spec.symbol for spec in entries if not cubin(exported(spec)).startswith(b"\x7fELF")]
+    target = TARGETS[PORTABLE]
+    return [spec.symbol for spec in entries if not cubin(exported(spec), target).startswith(b"\x7fELF")]
 
 
 def slow(entries: Sequence[EntrySpec], target: str = TARGETS[TUNED]) -> list[str]:

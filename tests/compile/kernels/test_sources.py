@@ -18,7 +18,6 @@ from xdsl.ir import BlockArgument
 import kernels_mlir
 import kernels_py
 from tests.compile import compiled
-from toolchain.compiling import pipeline
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.op import ops
 from toolchain.contract.sources import load_source
@@ -242,7 +241,7 @@ def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str
     for version, target, wanted in (("13.3", "sm_90", 0), ("13.4", "sm_80", 0), ("13.4", "sm_90", 1)):
         data = SOURCES[source].bytecode(spec, version)
         assert waits(bytecode.read(data)) == (version == "13.4",) * 2
-        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(data, target))
+        (tmp_path / "k.cubin").write_bytes(compiled.cubin(data, target))
         code = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout
         assert (code.count("PREEXIT"), code.count("ACQBULK")) == (wanted, wanted)
         if wanted:
@@ -253,12 +252,12 @@ def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str
 
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("op", ["rms_linear", "rms_swiglu", "linear_residual_squares"])
-def test_a_product_of_one_row_reads_its_weights_before_it_waits(op: str, tmp_path: Path) -> None:
+def test_a_product_of_one_row_reads_its_weights_before_it_waits(op: str, tmp_path: Path, exported: Exported) -> None:
     """All of them, in both sources: a read whose token the wait does not take may be moved behind it."""
     early: dict[str, int] = {}
     for source in SOURCES:
         spec = next(s for s in ENTRIES if (s.source, s.kernel, s.dtype) == (source, f"{op}_gemv", "bf16"))
-        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(SOURCES[source].bytecode(spec), "sm_90"))
+        (tmp_path / "k.cubin").write_bytes(compiled.cubin(exported(spec), "sm_90"))
         code = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout
         before, after = (re.findall(r"\bLDG\S*", part) for part in code.split("ACQBULK"))
         early[source] = len(before)
@@ -272,7 +271,7 @@ MERGING = "merge_linear_residual_squares"
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_a_product_that_merges_spans_reads_its_weights_as_early_as_the_one_that_does_not(
-    source: str, tmp_path: Path
+    source: str, tmp_path: Path, exported: Exported
 ) -> None:
     early = list[int]()
     (merging,) = (
@@ -284,7 +283,7 @@ def test_a_product_that_merges_spans_reads_its_weights_as_early_as_the_one_that_
         s for s in ENTRIES if s.op == "linear_residual_squares" and all(getattr(s, k) == v for k, v in same.items())
     )
     for spec in (merging, plain):
-        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(SOURCES[source].bytecode(spec), "sm_90"))
+        (tmp_path / "k.cubin").write_bytes(compiled.cubin(exported(spec), "sm_90"))
         before, after = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout.split("ACQBULK")
         early.append(before.count("LDG"))
         assert after.count("BAR.SYNC") < 8, "the threads of a block wait for one another at each span"
