@@ -7,13 +7,14 @@ bytecode, the target and the compiler's version. `python -m tests.compile.compil
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import kernels_mlir
 import kernels_py
 from conformance.cases.weights_8bits import WEIGHT_8BITS
-from toolchain.caching.cache import Cache
+from toolchain.caching.cache import Cache, key
 from toolchain.compiling import pipeline, stages
 from toolchain.compiling.cubin import inspect_all
 from toolchain.contract.entry import EntrySpec
@@ -62,8 +63,22 @@ def new(check: str, entries: Sequence[EntrySpec], exported: Callable[[EntrySpec]
 
 def cubin(code: bytes, target: str) -> bytes:
     """Of bytecode. What a machine has compiled, as by nox -s gpu_tests, is not compiled again: it goes by content."""
-    key = stages.cubin_key("tile-ir", code, stages.STAGES["tile-ir"].fingerprint, target)
-    return Cache(cache_dir()).get_or_make(key, lambda: pipeline.assemble(code, target))
+    name = stages.cubin_key("tile-ir", code, stages.STAGES["tile-ir"].fingerprint, target)
+    return Cache(cache_dir()).get_or_make(name, lambda: pipeline.assemble(code, target))
+
+
+def ptxas_says(text: str) -> str:
+    """Of PTX for sm_90a: what spills, and which products wait for one another. It goes by content too."""
+    ptxas, options = tool("ptxas"), ("--gpu-name=sm_90a", "--verbose")
+
+    def said() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "k.ptx")
+            source.write_text(text)
+            done = ptxas.run([*options, f"--output-file={folder}/k.cubin", str(source)])
+        return (done.stdout + done.stderr).encode()
+
+    return Cache(cache_dir()).get_or_make(key("ptxas says", text.encode(), ptxas.fingerprint, *options), said).decode()
 
 
 def broken(entries: Iterable[EntrySpec], exported: Callable[[EntrySpec], bytes]) -> list[str]:
