@@ -164,6 +164,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    gc.freeze()  # the tests and all modules stay until the end: no collection has to walk them
+
+
 @pytest.fixture(autouse=True)
 def modules_stay() -> Generator[None]:
     """A test that leaves a module forgotten or replaced would fail whichever test comes next: two classes of a name."""
