@@ -95,6 +95,8 @@ class GPT:
         else:
             stored = SHARED[config.family].device_weights(config, weights, share)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored}
+        if share is not None:
+            self.weights |= share.own_rows(config, self.weights)
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, bool(kind))
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
@@ -125,7 +127,8 @@ class GPT:
     @property
     def nbytes(self) -> int:
         """Bytes of the weights on the device."""
-        return sum(tensor.nbytes for tensor in self.weights.values())
+        allocations = {id(tensor.allocation): tensor.allocation for tensor in self.weights.values()}
+        return sum(each.nbytes for each in allocations.values())
 
     # The calls that run the model: each copies its tokens to the device and launches
 

@@ -41,7 +41,7 @@ from .parameters.weights import check
 from .room import Room
 
 BESIDE_ROWS = 4096  # of a forward pass that is two halves
-SPREAD_ROWS = 2048  # from which on rows are shared out: GPT-2 XL takes 8.4 ms for 9.5 there, 5.7 for 5.5 at 1024
+SPREAD_ROWS = 1024  # from which on rows are shared out: there GPT-2 XL takes 4.9 ms, and 5.5 as a whole
 SLOW_S = 0.5  # a step that takes longer may have given up waiting for a rank
 
 
@@ -67,15 +67,17 @@ class ParallelGPT:
         peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
         self._launcher = launchers[0]
         self._steps = peers.apart and has_step_of_ranks(launchers[0], config, peers.ranks, dtype, 1)
-        self._folded = self._steps or (peers.apart and may_spread(launchers[0], config, dtype))
+        spreading = peers.apart and may_spread(launchers[0], config, dtype)
+        self._folded = self._steps or spreading
         folded = self._folded and not isinstance(weights, Zeros)  # nobody reads those
         self._room = Room(peers, peers.channel, config, dtype, self.spreads, self.takes_step)
         self._halves: Sequence[tuple[Room, Sequence[GPT]]] = ()
         self._running: ParallelForward | None = None
         shares = [self._room.share(index) for index in range(len(parts))]
+        own_weights = [share.weights(config, weights, dtype, folded=folded, whole=spreading) for share in shares]
         self.ranks: tuple[GPT, ...] = tuple(
-            GPT(part, share.weights(config, weights, dtype, folded=folded), launcher, dtype, share=share)
-            for part, share, launcher in zip(parts, shares, launchers, strict=True)
+            GPT(part, own, launcher, dtype, share=share)
+            for part, own, launcher, share in zip(parts, own_weights, launchers, shares, strict=True)
         )
 
     @property
@@ -88,9 +90,10 @@ class ParallelGPT:
         """Bytes of the weights on the devices of this process."""
         return sum(model.nbytes for model in self.ranks)
 
-    def spreads(self, rows: int) -> bool:
-        """True if the ranks share out the residual stream of a pass over so many rows (see parameters/spread.py)."""
-        return self._folded and can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype)
+    def spreads(self, rows: int, length: int = 0) -> bool:
+        """True if the ranks share out the residual stream of a pass over so many rows, of sequences of some `length`
+        (see parameters/spread.py)."""
+        return self._folded and can_spread(self._launcher, self.config, self.peers.ranks, rows, self.dtype, length)
 
     def takes_step(self, positions: int) -> bool:
         """True if a decoding step of one text over a cache of so many positions is one launch on each rank."""
@@ -183,10 +186,10 @@ class ParallelForward:
         halves of one sequence, without graphs, and for two ranks on one GPU, where each could keep from starting what
         the other waits for."""
         rows = batch * length
-        if spread and (halves or not model.spreads(rows)):
+        if spread and (halves or not model.spreads(rows, length)):
             raise UsageError(f"{rows} rows cannot be shared out here", hint="see gpt/parameters/spread.py")
         if spread is None:
-            spread = not halves and rows >= SPREAD_ROWS and model.spreads(rows)
+            spread = not halves and rows >= SPREAD_ROWS and model.spreads(rows, length)
         possible = batch > 1 and graph and model.peers.apart
         if halves and not possible:
             raise UsageError("halves are graphs of at least 2 sequences, on a GPU for each rank")

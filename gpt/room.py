@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from .config import GPTConfig, vocabulary_part
 from .families.one_launch import words_met
 from .model import PART
 from .parameters.share import Share
-from .parameters.spread import OPS, Spread, parts
+from .parameters.spread import OWN, Spread, parts
 
 
 class Room:
@@ -67,19 +66,19 @@ class Room:
             return None
         ranks, width = self._peers.ranks, self._config.n_embd
         if rows > self._spread_rows:
-            count = max(parts(self._config, many) for many in (0, rows))
-            heap = self._peers.heap(2 * 2 * rows * width + 4 * count * rows + 3 * 512)
+            count = max(*parts(self._config, 0), *parts(self._config, rows))
+            attended, piece = self._config.n_head * self._config.head_size, rows // ranks
+            heap = self._peers.heap(2 * (2 * rows * width + piece * attended) + 4 * count * rows + 4 * 512)
             stream, squares = heap.empty((rows, width), self._storage), heap.empty((count, rows), "f32")
-            arrived = heap.empty((ranks, rows // ranks, width), self._storage)
-            flags = [self._channel.arguments(number, ops()[OPS[0]]) for number in range(len(stream))]
-            self._spread = [Spread(*each) for each in zip(stream, squares, arrived, flags, strict=True)]
+            gathered = heap.empty((piece, attended), self._storage)
+            arrived = heap.empty((ranks, piece, width), self._storage)
+            flags = [self._channel.arguments(number, ops()[OWN]) for number in range(len(stream))]
+            self._spread = [
+                Spread(each, (sums, sums), own, parts_of, taken)
+                for each, sums, own, parts_of, taken in zip(stream, squares, gathered, arrived, flags, strict=True)
+            ]
             self._spread_rows = rows
-        whole = self._spread[index]
-        squares = whole.squares.slice(1, 0, parts(self._config, rows)).slice(2, 0, rows)
-        return replace(
-            whole, stream=whole.stream.slice(1, 0, rows), squares=squares,
-            arrived=whole.arrived.slice(2, 0, rows // ranks),
-        )  # fmt: skip
+        return self._spread[index].first(rows, parts(self._config, rows))
 
     def _of(self, index: int) -> Callable[[int, int], DeviceBuffer]:
         return lambda turn, rows: self._buffers[turn][index].slice(1, 0, rows)

@@ -21,7 +21,9 @@ from .products.epilogues import EPILOGUES, Epilogue
 from .products.rms import RMS
 from .products.scaled import SCALED
 from .ranks.all_gather import ALL_GATHERED
+from .ranks.attention import TO_RANKS
 from .ranks.gather import GATHERED
+from .ranks.own_rows import OWN_ROWS
 from .ranks.scatter import SCATTERED
 from .texts import plan as texts
 from .texts import step as texts_step
@@ -76,7 +78,7 @@ def _layernorm(spec: EntrySpec, *, whole: bool = False) -> TracedKernel:
 
 def _of_ranks(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    known = {**SCATTERED, **GATHERED, **ALL_GATHERED}
+    known = {**SCATTERED, **GATHERED, **ALL_GATHERED, **OWN_ROWS}
     if spec.op not in known:
         raise UsageError(f"{spec.op} is no product of several ranks", hint=f"one of {', '.join(known)}")
     epilogue, scheme = known[spec.op]
@@ -100,7 +102,8 @@ def _attention_wgmma(spec: EntrySpec) -> TracedKernel:
         c["D"], c["BT"] // attention_walk.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
         anchored=bool(c["ANCHORED"]), in_turns=bool(c.get("IN_TURNS", 0)),
     )  # fmt: skip
-    return TracedKernel(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
+    scheme = TO_RANKS if spec.op == "attention_to_ranks" else attention.Scheme()
+    return TracedKernel(attention.attention(_dtype(spec), tiles, spec.symbol, scheme), "sm_90a", scheme.maps(tiles))
 
 
 def _decode_step(spec: EntrySpec) -> TracedKernel:

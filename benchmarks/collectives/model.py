@@ -96,7 +96,7 @@ def check(config: GPTConfig, launchers: Sequence[Launcher], peers: Peers, sizes:
 
 def _variants(model: ParallelGPT, batch: int, length: int) -> list[str]:
     """How a pass of these sizes may be run."""
-    possible = {ROWS: model.spreads(batch * length), HALVES: batch > 1, WHOLE: True}
+    possible = {ROWS: model.spreads(batch * length, length), HALVES: batch > 1, WHOLE: True}
     return [variant for variant, may in possible.items() if may]
 
 

@@ -53,7 +53,10 @@ CASES: tuple[Case, ...] = (
     case("all_gather_matmul", "in vectors: tiles that are not whole", R=2, M=40, N=72, K=72, B=2, TWO=2),
     case("all_gather_matmul", "three ranks in vectors", gpu_only=True, R=3, M=300, N=520, K=200, B=24, TWO=2),
     case("linear_to_ranks", "a tile of rows for each rank", R=2, M=256, Q=128, N=72, K=72, Z=1, B=2, TWO=2),
-    case("linear_to_ranks", "GPT-2 XL on two", gpu_only=True, R=2, M=1024, Q=512, N=1600, K=832, Z=13, B=48, TWO=2),
+    *(
+        case("linear_to_ranks", "XL on two", gpu_only=True, R=2, M=m, Q=m // 2, N=1600, K=832, Z=13, B=48, TWO=2)
+        for m in (1024, 2048)
+    ),
     case(
         "linear_to_ranks",
         "the same in larger tiles",
@@ -66,6 +69,15 @@ CASES: tuple[Case, ...] = (
         Z=10,
         B=48,
         TWO=2,
+    ),
+    case("attention_to_ranks", "a sequence for each rank", R=2, B=2, T=64, Q=64, H=1, C=128, D=64),
+    case("attention_to_ranks", "one sequence for all", gpu_only=True, R=2, B=1, T=1024, Q=512, H=12, C=1536, D=64),
+    case("attention_to_ranks", "many sequences", gpu_only=True, R=2, B=8, T=1024, Q=4096, H=12, C=1536, D=64),
+    case("linear_of_own_rows", "a tile of rows for each rank", R=2, M=256, Q=128, N=72, K=72, Z=1, B=2, TWO=2),
+    case("linear_of_own_rows", "few rows of XL", gpu_only=True, R=2, M=1024, Q=512, N=1600, K=6400, Z=13, B=60, TWO=2),
+    *(
+        case("linear_of_own_rows", "XL", gpu_only=True, R=2, M=2048, Q=1024, N=1600, K=1600, Z=parts, B=48, TWO=2)
+        for parts in (13, 10, 8)
     ),
     *(
         each

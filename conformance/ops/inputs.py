@@ -128,6 +128,7 @@ CACHED_F8 = (
     "kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8",
     "decode_attention_unsplit_f8", "kv_from_f8", *(name for name in ops() if name.endswith("cache_f8")),
 )  # fmt: skip
+RMS_OF_RANKS = ("rms_linear_of_ranks", "rms_linear_gelu_of_ranks")
 WEIGHTS = ("weight", "gate", "up", "qkv", "proj", "fc", "out", "head", "wte", "wpe")
 CACHES = ("k_cache", "v_cache")
 STEPS = tuple(name for name in ops() if name.startswith("decode_step"))
@@ -247,6 +248,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "linear_to_ranks"
                 | "rms_linear_of_ranks"
                 | "rms_linear_gelu_of_ranks"
+                | "linear_of_own_rows"
                 | "rms_swiglu"
             ),
             ("weight" | "gate" | "up"),
@@ -255,10 +257,10 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "squares"):
             values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # sums over K elements of about 1, in Z parts
             values[:, 0] *= 4e-6  # the first row of x is small, see below
-        case (("rms_linear_of_ranks" | "rms_linear_gelu_of_ranks"), "squares"):
+        case (op, "squares") if op in RMS_OF_RANKS:
             values = np.abs(values) * case.dims["K"] / case.dims["Z"]
             values[:, :, 0] *= 4e-6  # as of one rank
-        case (("rms_linear_of_ranks" | "rms_linear_gelu_of_ranks"), "x"):
+        case (op, "x") if op in RMS_OF_RANKS:
             values[:, 0] *= 2e-3
         case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from toolchain.runtime import DeviceBuffer
 
 from ..config import GPTConfig
-from ..parameters.share import NOTHING, Share
-from ..parameters.spread import OPS, Spread
+from ..parameters.share import NOTHING, WHOLE, Share
+from ..parameters.spread import ATTENTION, OF, OF_GELU, OWN, TO, Spread
 from ..passes.layers import AttendHere
 from ..passes.recorder import Recorder
 from ..passes.workspace import Workspace
@@ -60,26 +60,34 @@ class SharedGPT2(SharedLayers, GPT2):
         """The same where each rank has a piece of the rows, too (see spread.py)."""
         rank, eps, weights = self._share.rank, self._config.eps, self._weights
         x = spread.stream.select(0, rank)  # (N, C)
-        to, of, of_gelu = OPS
         self.launch(
             "embedding_centred", tokens=work.tokens, positions=work.positions, wte=weights[EMBEDDING],
-            wpe=weights["wpe.weight"], out=x, squares=spread.squares.select(0, rank),
+            wpe=weights["wpe.weight"], out=x, squares=spread.squares[1].select(0, rank),
         )  # fmt: skip
         last = self._config.n_layer - 1
         for layer in range(last + 1):
             w = self._layer_weights(layer)
-            rows = spread.of(of) if layer else {**spread.of(of), "sends": 0}  # all ranks have made all
-            self.launch(of, **rows, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C / R)
-            attend(layer, work)  # work.attended (N, C / R)
-            self.launch(to, **spread.of(to), x=work.attended, **w("attn.c_proj"))
+            rows = spread.of(OF) if layer else {**spread.of(OF), "sends": 0}  # all ranks have made all
+            self.launch(OF, **rows, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C / R)
+            attend(layer, work)  # spread.attended (R, N / R, C)
+            projection = {"weight": weights[f"h.{layer}.attn.c_proj.{WHOLE}"], "bias": w("attn.c_proj")["bias"]}
+            self.launch(OWN, **spread.of(OWN), **projection)
             self._send(spread)
-            self.launch(of_gelu, **spread.of(of_gelu), **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C / R)
+            self.launch(OF_GELU, **spread.of(OF_GELU), **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C / R)
             if layer < last:
-                self.launch(to, **spread.of(to), x=work.hidden, **w("mlp.c_proj"))
+                self.launch(TO, **spread.of(TO), x=work.hidden, **w("mlp.c_proj"))
                 self._send(spread)
         projection = self._layer_weights(last)("mlp.c_proj")
         self._add_up(replace(work, x=x), 1, work.hidden, projection, self._named("ln_f"))
         return True
+
+    def attend(self, layer: int, work: Workspace, starts: DeviceBuffer, length: int) -> None:
+        spread = self._share.spread(work.qkv.shape[0])
+        if spread is None:
+            super().attend(layer, work, starts, length)
+            return
+        q, k, v = self._heads(work, length)
+        self.launch(ATTENTION, q=q, k=k, v=v, **spread.of(ATTENTION), scale=self._scale)
 
     def _send(self, spread: Spread) -> None:
         if not isinstance(self._launch, Recorder):  # which runs nothing

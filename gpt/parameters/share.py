@@ -26,6 +26,7 @@ from .fold import fold_one
 from .spread import Spread
 from .weights import stored_as
 
+WHOLE = "whole"  # the end of a name
 NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added once, with the parts
 
 
@@ -59,12 +60,23 @@ class Share:
         return range(first, min(first + self.vocabulary, self.vocab_size))
 
     def weights(
-        self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool = False
+        self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool = False,
+        whole: bool = False,
     ) -> Mapping[str, NDArray[Any]]:  # fmt: skip
         """The tensors of this rank in the storage of `dtype`, each a view of the whole one where that is stored so.
-        `folded`: in the bits of those of a GPT-2 that was folded as a whole (see fold.py). Taking one raises UsageError
-        if it is out of the dtype's range."""
-        return _Part(self, config, weights, dtype, folded=folded)
+        `folded`: in the bits of those of a GPT-2 that was folded as a whole (see fold.py). `whole`: the projections
+        behind a GPT-2's attention with all of their rows, by names that end with WHOLE; `own_rows` has the rank's.
+        Taking one raises UsageError if it is out of the dtype's range."""
+        return _Part(self, config, weights, dtype, folded=folded, whole=whole)
+
+    def own_rows(self, config: GPTConfig, weights: Mapping[str, DeviceBuffer]) -> dict[str, DeviceBuffer]:
+        """Of the projections that are whole the rank's rows, by the names that they have else. `config`: the rank's."""
+        made: dict[str, DeviceBuffer] = {}
+        for name in weights:
+            if name.endswith(WHOLE):
+                rows = shared(weights[name].shape[0], self.rank, self.ranks, config.head_size)
+                made[name.removesuffix(WHOLE) + "weight"] = weights[name].slice(0, rows.start, rows.stop)
+        return made
 
 
 # Of which tensors a rank has a part, by the ends of their names: along which dimension, and what lies there. Linear
@@ -81,6 +93,7 @@ _SHARED: Mapping[Family, Mapping[str, tuple[int, str]]] = {
         "mlp.down_proj.weight": (1, "hidden"), "lm_head.weight": (0, "tokens"),
     },
 }  # fmt: skip
+_PROJECTION = "attn.c_proj.weight"
 _THREE = ".attn.c_attn."  # queries, keys and values beside one another
 
 
@@ -89,9 +102,11 @@ class _Part(Mapping[str, NDArray[Any]]):
     of it: a column of what is folded is made of the same column, and a row of the same row."""
 
     def __init__(
-        self, share: Share, config: GPTConfig, whole: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool
+        self, share: Share, config: GPTConfig, all_of: Mapping[str, NDArray[Any]], dtype: str, *, folded: bool,
+        whole: bool,
     ) -> None:  # fmt: skip
-        self._config, self._whole, self._dtype, self._folded = config, whole, dtype, folded
+        self._config, self._whole, self._dtype, self._folded = config, all_of, dtype, folded
+        self._projections = whole
         self._last: tuple[str, NDArray[Any]] | None = None  # a bias that is folded takes the weight, which comes next
         heads, size = shared(config.kv_heads, share.rank, share.ranks), config.head_size
         keys = range(heads.start * size, heads.stop * size)
@@ -101,7 +116,8 @@ class _Part(Mapping[str, NDArray[Any]]):
         }  # fmt: skip
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._whole
+        for name in self._whole:
+            yield name.removesuffix("weight") + WHOLE if self._projections and name.endswith(_PROJECTION) else name
         if self._config.biases:
             yield NOTHING
 
@@ -111,6 +127,10 @@ class _Part(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         if self._config.biases and name == NOTHING:
             return stored_as(name, np.zeros(self._config.n_embd, np.float32), self._dtype)
+        if name.endswith(WHOLE):
+            name = name.removesuffix(WHOLE) + "weight"
+            tensor = fold_one(name, self._whole.__getitem__) if self._folded else self._whole[name]
+            return stored_as(name, tensor, self._dtype)
         return stored_as(name, fold_one(name, self._part) if self._folded else self._part(name), self._dtype)
 
     def _part(self, name: str) -> NDArray[Any]:

@@ -1,9 +1,15 @@
 """Rows of the residual stream that are shared out to ranks, so that products hide what ranks send each other.
 
-Each of R ranks adds up a piece of the rows, N / R of them, and has a copy of all. `linear_to_ranks` adds a product to
-the own piece, and stores the rows' sums of squares to all ranks. What reads it begins with the own piece, and stores
-that to all ranks meanwhile; of many rows copy engines do, which takes nothing from the multiprocessors. So all norms
-within the layers have to be part of the products behind them: the model is folded (see fold.py).
+Each of R ranks adds up a piece of the rows, N / R of them, and has a copy of all. What a product reads of the other
+ranks they store while it begins with the own piece: the product that reads the stream sends own rows, of many rows copy
+engines do, which takes nothing from the multiprocessors.
+
+Attention stores its results to the ranks that have their rows (`attention_to_ranks`). So each rank has all heads of its
+rows, and multiplies them with the whole projection (`linear_of_own_rows`). In the MLP each rank multiplies its hidden
+units of all rows, and ranks send each other parts of the sums (`linear_to_ranks`): the hidden layer has four times as
+many columns as they have.
+
+All norms within the layers have to be part of the products behind them: the model is folded (see fold.py).
 """
 
 from __future__ import annotations
@@ -16,28 +22,50 @@ from toolchain.runtime import DeviceBuffer, Launcher
 
 from ..config import GPTConfig
 
-OPS = ("linear_to_ranks", "rms_linear_of_ranks", "rms_linear_gelu_of_ranks")
+OF, OF_GELU = "rms_linear_of_ranks", "rms_linear_gelu_of_ranks"
+ATTENTION, OWN, TO = "attention_to_ranks", "linear_of_own_rows", "linear_to_ranks"
+OPS = (OF, ATTENTION, OWN, OF_GELU, TO)  # of a layer
 COPIED_ROWS = 4096  # of a pass, from which on copy engines send rows: below, products that send take less
-MANY_ROWS = 8192  # of a pass, from which on products of larger tiles are the fastest
-PARTS = {False: 128, True: 160}  # columns of a part of the squares, which a tile sums up; for many rows or not
+# Columns of a part of the squares, which a tile sums up, behind attention and behind the MLP, from a pass of so many
+# rows on: those of the fastest products
+PARTS = {0: (128, 128), 4096: (224, 160), 8192: (160, 160)}
 
 
 @dataclass(frozen=True)
 class Spread:
-    """`stream` (R, N, C), `squares` (R, Z, N) f32 and `arrived` (R, R, N / R, C) in the memory of all ranks; `flags`:
-    what their products take of the channel."""
+    """In the memory of all ranks: `stream` (R, N, C), `squares` (R, Z, N) f32 of its rows behind attention and behind
+    the MLP, and what ranks make for each other: the results of attention of all heads, `attended` (R, N / R, H D), and
+    parts of the MLP's sums, `arrived` (R, R, N / R, C). `flags`: what their products take of the channel."""
 
     stream: DeviceBuffer
-    squares: DeviceBuffer
+    squares: tuple[DeviceBuffer, DeviceBuffer]
+    attended: DeviceBuffer
     arrived: DeviceBuffer
     flags: Mapping[str, DeviceBuffer | float]
 
     def of(self, op: str) -> dict[str, DeviceBuffer | float]:
         """What an op takes of all this."""
-        if op == OPS[0]:
-            return {"out": self.stream, "squares": self.squares, "arrived": self.arrived, **self.flags}
+        if op == ATTENTION:
+            return {"out": self.attended, "rank": self.flags["rank"]}
+        squares = self.squares[op in (OF, TO)]
+        if op == OWN:
+            return {"x": self.attended, "out": self.stream, "squares": squares, **self.flags}
+        if op == TO:
+            return {"out": self.stream, "squares": squares, "arrived": self.arrived, **self.flags}
         waits = {name: self.flags[name] for name in ("ended", "state", "rank")}
-        return {"x": self.stream, "squares": self.squares, "sends": int(not self.copies), **waits}
+        return {"x": self.stream, "squares": squares, "sends": int(not self.copies), **waits}
+
+    def first(self, rows: int, parts: tuple[int, int]) -> Spread:
+        """That of a pass of no more rows, with so many parts of the squares."""
+        piece = rows // self.stream.shape[0]
+
+        def of(count: int) -> DeviceBuffer:
+            return self.squares[0].slice(1, 0, count).slice(2, 0, rows)
+
+        return Spread(
+            self.stream.slice(1, 0, rows), (of(parts[0]), of(parts[1])), self.attended.slice(1, 0, piece),
+            self.arrived.slice(2, 0, piece), self.flags,
+        )  # fmt: skip
 
     @property
     def copies(self) -> bool:
@@ -45,9 +73,12 @@ class Spread:
         return self.stream.shape[1] >= COPIED_ROWS
 
     def made(self) -> None:
-        """Behind linear_to_ranks: begins to copy the own rows to the other ranks, and then how many there are."""
-        if not self.copies:
-            return
+        """Behind a product that adds to the stream, in a pass."""
+        if self.copies:
+            self.send()
+
+    def send(self) -> None:
+        """Begins to copy the own rows to the other ranks, and then how many there are."""
         ranks, rows, _ = self.stream.shape
         rank, ended = self.flags["rank"], self.flags["ended"]
         assert isinstance(rank, int) and isinstance(ended, DeviceBuffer)
@@ -60,9 +91,10 @@ class Spread:
         self.stream.executor.copy_beside(copies)
 
 
-def parts(config: GPTConfig, rows: int) -> int:
-    """Of the squares of a row, in a pass of so many rows."""
-    return cdiv(config.n_embd, PARTS[rows >= MANY_ROWS])
+def parts(config: GPTConfig, rows: int) -> tuple[int, int]:
+    """Of the squares of a row, behind attention and behind the MLP, in a pass of so many rows."""
+    attention, mlp = next(columns for least, columns in reversed(PARTS.items()) if rows >= least)
+    return cdiv(config.n_embd, attention), cdiv(config.n_embd, mlp)
 
 
 def may_spread(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
@@ -73,16 +105,23 @@ def may_spread(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
     return all(launcher.has_some(op, dtype) for op in OPS)
 
 
-def can_spread(launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str) -> bool:
-    """Whether a pass of so many rows can share them out: the launcher has entries for the products of every rank.
-    `config`: of the whole model."""
+def can_spread(
+    launcher: Launcher, config: GPTConfig, ranks: int, rows: int, dtype: str, length: int = 0
+) -> bool:  # fmt: skip
+    """Whether a pass of so many rows can share them out: the launcher has entries for the launches of every rank.
+    `config`: of the whole model; `length`: of its sequences, if nothing is said all rows are one."""
     if rows % ranks or not may_spread(launcher, config, dtype):
         return False
-    to, of, of_gelu = OPS
-    sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "Z": parts(config, rows), "TWO": 2}
-    sizes["B"] = launcher.executor.sms  # of a channel
-    wanted: set[tuple[str, int, int]] = set()  # ops with K and N; ranks have different parts where heads do not divide
+    width, attended, length = config.n_embd, config.n_head * config.head_size, length or rows
+    behind_attention, behind_mlp = parts(config, rows)
+    sizes = {"R": ranks, "M": rows, "Q": rows // ranks, "TWO": 2, "B": launcher.executor.sms}  # B: of a channel
+    wanted: set[tuple[str, int, int, int]] = set()  # ranks have different parts where heads do not divide
     for part in (config.part(rank, ranks) for rank in range(ranks)):
-        width, heads, hidden = config.n_embd, part.n_head * part.head_size, part.ffn
-        wanted |= {(of, width, 3 * heads), (to, heads, width), (of_gelu, width, hidden), (to, hidden, width)}
-    return all(launcher.has(op, dtype, {**sizes, "K": k, "N": n}) for op, k, n in wanted)
+        heads = {"B": rows // length, "T": length, "H": part.n_head, "C": attended, "D": part.head_size}
+        if not launcher.has(ATTENTION, dtype, {**sizes, **heads}):
+            return False
+        wanted |= {
+            (OF, width, 3 * part.n_head * part.head_size, behind_mlp), (OWN, attended, width, behind_attention),
+            (OF_GELU, width, part.ffn, behind_attention), (TO, part.ffn, width, behind_mlp),
+        }  # fmt: skip
+    return all(launcher.has(op, dtype, {**sizes, "K": k, "N": n, "Z": z}) for op, k, n, z in wanted)

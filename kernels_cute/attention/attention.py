@@ -18,6 +18,8 @@ It runs on a CPU, here with 64 queries and keys of one head (toolchain.cute.exec
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from toolchain.contract.artifact import TensorMap
@@ -32,26 +34,42 @@ from .online_softmax import Softmax
 SWIZZLE = cute.Swizzle(3, 4, 3)
 
 
-def maps(tiles: Tiles) -> tuple[TensorMap, TensorMap, TensorMap]:
+def maps(tiles: Tiles) -> tuple[TensorMap, ...]:
     """The tensor maps that the kernel takes behind its op's parameters: a box is rows of one head of one sequence."""
     q, keys = (1, tiles.rows, 1, ROW), (1, tiles.keys, 1, ROW)
     return TensorMap("q", q, 128), TensorMap("k", keys, 128), TensorMap("v", keys, 128)
 
 
-def attention(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "attention_sm90") -> cute.Kernel:
+@dataclass(frozen=True)
+class Scheme:
+    """What kernels of one GPU and of several do in ways of their own: the tensor maps, the scalars behind the scale,
+    and what a warpgroup does, which gets these scalars and the maps behind the first three. `out_rank`: dimensions of
+    the output."""
+
+    maps: Callable[[Tiles], tuple[TensorMap, ...]] = maps
+    scalars: tuple[cute.Parameter, ...] = ()
+    consumer: Callable[..., Consumer] = lambda *given: Consumer(*given)
+    out_rank: int = 4
+
+
+def attention(
+    dtype: str = "bf16", tiles: Tiles | None = None, name: str = "attention_sm90", scheme: Scheme | None = None
+) -> cute.Kernel:
     """The kernel of q (B, T, H, D), k and v (B, S, H, D), out (B, T, H, D) and the scale, for T <= S.
 
     Behind the op's parameters it takes the tensor maps that `maps` describes. The grid has one dimension, of at most a
     block for each tile of queries and head: blocks walk them, those with the most keys first.
     """
-    t = tiles or Tiles()
-    array = cute.Array(dtype, rank=4, multiple=8)
-    parameters = (*[array] * 4, cute.Float32(), *[cute.TensorMap()] * 3)
+    t, scheme = tiles or Tiles(), scheme or Scheme()
+    arrays = [cute.Array(dtype, rank=rank, multiple=8) for rank in (4, 4, 4, scheme.out_rank)]
+    parameters = (*arrays, cute.Float32(), *scheme.scalars, *[cute.TensorMap()] * len(scheme.maps(t)))
+    more = len(scheme.scalars)
 
     @cute.kernel(*parameters, threads=t.threads, name=name, min_blocks=t.blocks)
-    def kernel(q: Any, k: Any, _v: Any, out: Any, scale: Any, *tensor_maps: Any) -> None:
+    def kernel(q: Any, k: Any, _v: Any, out: Any, scale: Any, *rest: Any) -> None:
+        scalars, tensor_maps = rest[:more], rest[more:]
         thread = arch.thread_idx()[0]
-        shared = _Shared(dtype, t)
+        shared = Shared(dtype, t)
         with cute.when(cute.same(thread, 0)):
             shared.init()
             arch.instruction("mbarrier.init_fence")
@@ -62,15 +80,15 @@ def attention(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "atte
         with cute.when(cute.less(thread, WARPGROUP)):
             arch.instruction("set_registers", atom="dec", n=loads)
             with cute.when(cute.same(thread, 0)):
-                _load(tensor_maps, shared, walk, t)
+                _load(tensor_maps[:3], shared, walk, t)
         with cute.when(cute.less(WARPGROUP - 1, thread)):
             arch.instruction("set_registers", atom="inc", n=computes)
-            _Consumer(out, scale, shared, thread - WARPGROUP, t).run(walk)
+            scheme.consumer(out, scale, shared, thread - WARPGROUP, t, *scalars, *tensor_maps[3:]).run(walk)
 
     return kernel
 
 
-class _Shared:
+class Shared:
     """Tiles of queries, keys and values in shared memory, and for each the barriers "it is full" and "it is free"."""
 
     def __init__(self, dtype: str, t: Tiles) -> None:
@@ -102,7 +120,7 @@ def _rows(dtype: str, rows: int, stages: int, head: int) -> Any:
     return cute.shared_tensor(dtype, layout, swizzle=SWIZZLE)
 
 
-def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: Walk, t: Tiles) -> None:
+def _load(tensor_maps: tuple[Any, ...], shared: Shared, walk: Walk, t: Tiles) -> None:
     """One thread's work: brings the tiles by TMA, as far ahead as there is room."""
 
     def bring(which: int, number: Any, row: Any, place: Place) -> None:
@@ -123,10 +141,10 @@ def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: Walk, t: Tiles) -
             bring(2, place.before + step, row, place)
 
 
-class _Consumer:
+class Consumer:
     """A warpgroup's work: the scores of a tile of keys, their softmax, and its product with the values."""
 
-    def __init__(self, out: Any, scale: Any, shared: _Shared, worker: Any, t: Tiles) -> None:
+    def __init__(self, out: Any, scale: Any, shared: Shared, worker: Any, t: Tiles) -> None:
         self.out, self.shared, self.worker, self.t = out, shared, worker, t
         dtype = out.dtype
         self.scores = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.keys}k16.f32.{dtype}"), (t.consumers, 1, 1))
@@ -161,7 +179,7 @@ class _Consumer:
                     step(place, number, anchored=True)
             for number in cute.range_(place.anchored if t.anchored else place.cut, place.steps):
                 step(place, number)
-            self._free(0, place.turn)
+            self.queries_read(place)
             if t.ahead:
                 last = place.before + (place.steps - 1)
                 self._multiply_values(last)
@@ -169,7 +187,16 @@ class _Consumer:
             if t.anchored:
                 with cute.when(cute.invert(self.softmax.is_sound(self.o))):
                     self.shared.unsound[self.worker // arch.WARP] = 1
-            self._store(place)
+            self.softmax.divide(self.o, self.product, self.tile)
+            self.store(place)
+        self.finish()
+
+    def queries_read(self, place: Place) -> None:
+        """Their place in shared memory is free again."""
+        self.free(0, place.turn)
+
+    def finish(self) -> None:
+        """Behind all tiles."""
 
     def _verdict(self) -> Any:
         """This warp has found its sums sound, or has said that they are not; then as the others find."""
@@ -177,7 +204,7 @@ class _Consumer:
         self.shared.judged.arrive(0)
         return self.shared.verdict()
 
-    def _free(self, which: int, number: Any) -> None:
+    def free(self, which: int, number: Any) -> None:
         with cute.when(self.chief):
             self.shared.free[which].arrive(number)
 
@@ -200,12 +227,12 @@ class _Consumer:
         """`left`: groups of products that stay under way."""
         arch.instruction("wgmma.wait_group", n=left)
         cute.hold(self.s)
-        self._free(1, number)
+        self.free(1, number)
 
     def _values_done(self, number: Any) -> None:
         arch.instruction("wgmma.wait_group", n=0)
         cute.hold(self.o, self.p)
-        self._free(2, number)
+        self.free(2, number)
 
     def _weigh(self, place: Place, step: Any, *, cut: bool, anchored: bool) -> None:
         if cut:
@@ -253,8 +280,8 @@ class _Consumer:
         self._rescale(anchored=anchored)
         cute.convert(self.s, self.p)
 
-    def _store(self, place: Place) -> None:
-        """Divides by the sums, rounds, and writes the rows that the output has."""
+    def store(self, place: Place) -> None:
+        """Rounds, and writes the rows that the output has."""
         pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), self.product, "c")
         rows, shape = self.out[place.sequence, None, place.head, None], (self.out.shape[1], self.t.head)
 
@@ -262,7 +289,6 @@ class _Consumer:
             tile = cute.local_tile(tensor, (self.t.rows, self.t.head), (place.tile, 0))
             return cute.partition(self.product, "C", tile, self.worker)
 
-        self.softmax.divide(self.o, self.product, self.tile)
         made = cute.make_fragment(self.o.layout, self.out.dtype)
         cute.convert(self.o, made)
         cute.copy(pairs, made, part(rows), where=part(cute.make_identity_tensor(shape)), inside=shape)

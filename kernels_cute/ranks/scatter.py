@@ -18,20 +18,20 @@ from toolchain.contract.artifact import MAX_SHARED, TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.dsl.values import SizedTensor, TensorValue
+from toolchain.cute.dsl.values import TensorValue
 from toolchain.cute.layout import Layout, size
 from toolchain.errors import UsageError
 
 from ..products.epilogues import Epilogue, Operands, Place, Values, add_bias
 from ..products.linear import ROW
 from ..products.linear_sm90 import Scheme
-from ..products.rms import SUMS, no_sums, over_quad, sum_squares
+from ..products.rms import no_sums, sum_squares
 from ..products.store_sm90 import STORE, WARP, At, Part, StoreOver
 from ..products.tiles_sm90 import BYTES, HALF, WARPGROUP, Tiles
 from .meeting import PIECE, Pieces, Stacked, Waits, place_of, sent
+from .squares import OWN, write_squares
 
-OWN = "own"  # an operand that a tile adds: true, an i1, if it is of the rank's own piece
-WALK = "walk"  # and where it lies
+WALK = "walk"  # an operand that a tile adds: where it lies
 SENDER = 3  # the warp of the first warpgroup whose first thread stores; those before it load
 MEETINGS = 2  # of two blocks in a launch: both have begun it, and all that one has for the other is stored
 
@@ -281,19 +281,6 @@ class Shared(Epilogue):
             for i, value in enumerate(values):
                 sums[i] = value
         return Epilogue.__call__(replace(self, steps=()), sums, place, operands)
-
-
-def write_squares(place: Place, operands: Operands, z: Any) -> None:
-    """squares[z] of an own tile's rows, to all ranks; the sums are 0 again."""
-    squares, sums = operands["squares"], operands[SUMS]
-    ranks, parts, rows = squares.shape
-    values = over_quad(sums)
-    cute.fill(sums, 0.0)
-    writes = cute.both(cute.same(place.thread % 4, 0), cute.less(z, parts))
-    with cute.when(cute.both(operands[OWN], writes)):
-        for rank in cute.range_(ranks):
-            there = SizedTensor(squares[rank, z, None].value, Layout(rows, 1))
-            place.write_rows(values, there)
 
 
 MATMUL = Shared("matmul_reduce_scatter")

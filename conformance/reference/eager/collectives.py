@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import float64
+from .causal_attention import attention
 from .products import matmul, product
 from .rms_products import rms_linear, rms_linear_gelu
 from .rounding import F32, Array, f32, rounded
@@ -97,6 +98,26 @@ def rms_linear_gelu_of_ranks(
 ) -> Array:
     del sends
     return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps, dtype=dtype)
+
+
+def attention_to_ranks(
+    q: Array, k: Array, v: Array, scale: float, rank: int, out: Array, *, dtype: str
+) -> Array:  # fmt: skip
+    heads = np.concatenate([attention(*each, scale, dtype=dtype) for each in zip(q, k, v, strict=True)], axis=2)
+    return heads.reshape(out.shape)[rank]
+
+
+def linear_of_own_rows(
+    x: Array, weight: Array, bias: Array, out: Array, squares: Array, rank: int, *, dtype: str
+) -> tuple[Array, F32]:
+    """The product is added to out in f32."""
+    ranks, piece, _ = x.shape
+    before = np.concatenate([out[r, r * piece : (r + 1) * piece] for r in range(ranks)])
+    total = f32(before) + f32(bias) + product(x.reshape(ranks * piece, -1), weight, dtype)
+    return (
+        float64.own_piece(rounded(total, dtype), out[rank], rank, ranks),
+        f32(float64.parts_of_squares(total, squares.shape[1])),
+    )
 
 
 def all_gather_matmul(x: Array, weight: Array, rank: int, *, dtype: str) -> Array:

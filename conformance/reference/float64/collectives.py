@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import F64, Array, f64
+from .causal_attention import attention
 from .rms_products import parts_of_squares, rms_linear, rms_linear_gelu
 from .rows import residual_layernorm, rmsnorm
 from .tokens import next_token
@@ -93,6 +94,22 @@ def rms_linear_gelu_of_ranks(
 ) -> F64:  # fmt: skip
     del sends
     return rms_linear_gelu(x[rank], squares[rank], weight[rank], bias[rank], eps)
+
+
+def attention_to_ranks(q: Array, k: Array, v: Array, scale: float, rank: int, out: Array) -> F64:
+    """q, k and v (ranks, B, T, H, D): those of each rank, whose heads come one rank's behind the other's."""
+    heads = np.concatenate([attention(*each, scale) for each in zip(q, k, v, strict=True)], axis=2)
+    return heads.reshape(out.shape)[rank]  # (Q, C)
+
+
+def linear_of_own_rows(
+    x: Array, weight: Array, bias: Array, out: Array, squares: Array, rank: int
+) -> tuple[F64, F64]:  # fmt: skip
+    """x (R, Q, K): of each rank the rows of its piece. out as of linear_to_ranks."""
+    ranks, piece, _ = x.shape
+    before = np.concatenate([out[r, r * piece : (r + 1) * piece] for r in range(ranks)])
+    total = f64(before) + f64(bias) + f64(x).reshape(ranks * piece, -1) @ f64(weight)
+    return own_piece(total, out[rank], rank, ranks), parts_of_squares(total, squares.shape[1])
 
 
 def all_gather_matmul(x: Array, weight: Array, rank: int) -> F64:

@@ -30,7 +30,7 @@ from toolchain.runtime import Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.peers import Peers, Place, open_peers, open_rank
 
-CONFIG = GPTConfig(n_layer=2, n_head=3, n_embd=96, n_ctx=128, vocab_size=67)
+CONFIG = GPTConfig(n_layer=2, n_head=3, n_embd=192, n_ctx=128, vocab_size=67)
 TOKENS = np.random.default_rng(1).integers(0, CONFIG.vocab_size, (2, 128)).astype(np.int32)
 
 

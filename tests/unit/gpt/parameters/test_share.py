@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from gpt.config import LLAMAS, PRESETS, GPTConfig, llama, shared
 from gpt.families.llama_shared import device_weights
-from gpt.parameters.share import NOTHING, Share
+from gpt.parameters.fold import fold
+from gpt.parameters.share import NOTHING, WHOLE, Share
 from gpt.parameters.weights import random_weights
 from toolchain.errors import UsageError
+from toolchain.runtime.cpu import CpuExecutor
 
 CONFIG = GPTConfig(n_layer=1, n_head=6, n_embd=192, n_ctx=8, vocab_size=11)
 
@@ -38,6 +40,26 @@ def test_the_parts_make_the_whole(ranks: int) -> None:
     assert all(np.shares_memory(part[f"{fc}.weight"], whole[f"{fc}.weight"]) for part in shares)
     assert all(part["wte.weight"] is whole["wte.weight"] for part in shares)
     assert not shares[0][NOTHING].any()
+
+
+@pytest.mark.parametrize(("heads", "folded"), [(6, False), (5, True)])
+def test_a_rank_may_have_the_whole_projection_and_has_its_rows_of_it(heads: int, *, folded: bool) -> None:
+    config = GPTConfig(n_layer=1, n_head=heads, n_embd=64 * heads, n_ctx=8, vocab_size=11)
+    whole, nowhere = random_weights(config, seed=1), cast("Any", (None, None))
+    cpu = CpuExecutor()
+    for rank in range(2):
+        share = Share(rank, 2, config.vocab_size, {}, *nowhere)
+        wanted = share.weights(config, whole, "bf16", folded=folded)
+        made = share.weights(config, whole, "bf16", folded=folded, whole=True)
+        assert len(made) == len([*made]) == len(wanted)
+        held = {name: cpu.from_numpy(tensor) for name, tensor in made.items()}
+        rows = share.own_rows(config.part(rank, 2), held)
+        projection = "h.0.attn.c_proj"
+        assert [*rows] == [f"{projection}.weight"]
+        assert set(wanted) == {*rows, *made} - {f"{projection}.{WHOLE}"}
+        assert rows[f"{projection}.weight"].numpy().tobytes() == wanted[f"{projection}.weight"].tobytes()
+        tensor = (fold(whole) if folded else whole)[f"{projection}.weight"].astype("bfloat16")
+        assert held[f"{projection}.{WHOLE}"].numpy().tobytes() == tensor.tobytes()
 
 
 def test_heads_that_do_not_divide() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpt.config import GPTConfig, llama
 from gpt.families.gpt2_shared import SharedGPT2
-from gpt.parameters.spread import OPS, can_spread, may_spread, parts
+from gpt.parameters.spread import ATTENTION, OF, OF_GELU, OPS, OWN, TO, can_spread, may_spread, parts
 from gpt.passes.plan import ModelPlan
 from gpt.passes.recorder import Recorder
 from gpt.passes.workspace import Workspace, buffers
@@ -51,18 +51,25 @@ def test_rows_are_shared_out_where_the_launcher_has_all_products_for_them() -> N
     assert not _can(Having(256, ptx=False), CONFIG, 512)
     assert not _can(launcher, llama(2, 4, 64, 16, 67, kv_heads=2, head_size=32, ffn=160), 512)
     assert {op for op, _ in launcher.asked} == set(OPS)
-    assert {(dims["R"], dims["Q"], dims["Z"]) for _, dims in launcher.asked if dims["M"] == 512} == {(2, 256, 2)}
+    asked = [(op, dims) for op, dims in launcher.asked if dims["M"] == 512 and op != ATTENTION]
+    assert {(dims["R"], dims["Q"], dims["Z"]) for _, dims in asked} == {(2, 256, 2)}
+    assert _can(launcher, CONFIG, 4096)
+    parts_of = {op: dims["Z"] for op, dims in launcher.asked if dims["M"] == 4096 and op != ATTENTION}
+    assert parts_of == {OF: 2, OWN: 1, OF_GELU: 1, TO: 2}  # of 192 columns, in parts of 224 and of 160
 
 
 def test_what_each_rank_takes_is_asked_for() -> None:
     """Of five heads one rank has two, the other three."""
     launcher, config = Having(256), GPTConfig(n_layer=2, n_head=5, n_embd=320, n_ctx=256, vocab_size=67)
-    assert _can(launcher, config, 512)
-    to, of, of_gelu = OPS
-    found = {(op, dims["K"], dims["N"]) for op, dims in launcher.asked}
+    assert can_spread(cast("Launcher", launcher), config, 2, 512, "bf16", 256)
+    found = {(op, dims["K"], dims["N"]) for op, dims in launcher.asked if op != ATTENTION}
     assert found == {
-        (of, 320, 384), (of, 320, 576), (to, 128, 320), (to, 192, 320), (of_gelu, 320, 640), (to, 640, 320),
+        (OF, 320, 384), (OF, 320, 576), (OWN, 320, 320), (OF_GELU, 320, 640), (TO, 640, 320)
     }  # fmt: skip
+    heads = [dims for op, dims in launcher.asked if op == ATTENTION]
+    assert [(dims["B"], dims["T"], dims["H"], dims["C"], dims["D"]) for dims in heads] == [
+        (2, 256, 2, 320, 64), (2, 256, 3, 320, 64)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("lacks", OPS)
@@ -82,10 +89,10 @@ class Named(dict[str, str]):
 def sent_where(calls: list[tuple[str, dict[str, Any]]]) -> bool:
     """The own copy of the rows is written by the embedding and by each rank, and read by the last sum."""
     embedded, last = calls[0][1], calls[-1][1]
-    sent = next(args for op, args in calls if op == OPS[0])
-    assert sent["out"].shape == (2, ROWS, 192) and sent["arrived"].shape == (2, 2, ROWS // 2, 192)
-    assert sent["squares"].shape == (2, parts(CONFIG, ROWS), ROWS) and sent["ended"].shape == (2, 2)
-    assert sent["bias"] == "h.0.attn.c_proj.bias"  # the whole one, which each rank adds to its own rows
+    sent = next(args for op, args in calls if op == OWN)
+    assert sent["out"].shape == (2, ROWS, 192) and sent["x"].shape == (2, ROWS // 2, 192)
+    assert sent["squares"].shape == (2, parts(CONFIG, ROWS)[0], ROWS) and sent["ended"].shape == (2, 2)
+    assert sent["weight"] == "h.0.attn.c_proj.whole" and sent["bias"] == "h.0.attn.c_proj.bias"
     assert last["x"].pointer == embedded["out"].pointer and sent["rank"] == 1
     return sent["out"].select(0, 1).pointer == embedded["out"].pointer
 
@@ -113,8 +120,7 @@ def test_each_sum_over_the_ranks_is_part_of_a_product_but_the_last() -> None:
         shapes = buffers(part, "bf16", 1, ROWS, ROWS, parts=0, squares=(0, 0))
         assert layers.run(Recorder(peers.executors[1], shapes).work, 1, ROWS, attend)
         assert sent_where(calls)
-    to, of, of_gelu = OPS
-    layer = [of, "attention {}", to, of_gelu, to]
+    layer = [OF, "attention {}", OWN, OF_GELU, TO]
     wanted = [op.format(number) for number in range(2) for op in layer]
     assert [op for op, _ in calls] == ["embedding_centred", *wanted[:-1], "linear", "all_reduce_layernorm"]
 
@@ -128,7 +134,8 @@ def test_more_rows_take_new_memory_and_fewer_a_part_of_it(rows: int) -> None:
     assert first is not None and more is not None and again is not None
     assert more.stream.shape == (2, rows, 192)
     assert (first.stream.pointer == more.stream.pointer) == (rows == ROWS)
-    assert again.stream.pointer == more.stream.pointer and again.arrived.shape == (2, 2, ROWS // 2, 192)
+    assert again.stream.pointer == more.stream.pointer and again.attended.shape == (2, ROWS // 2, 192)
+    assert again.arrived.shape == (2, 2, ROWS // 2, 192)
 
 
 def test_copies_give_the_own_rows_and_their_count_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +151,9 @@ def test_copies_give_the_own_rows_and_their_count_to_the_others(monkeypatch: pyt
             spread.stream.select(0, rank).fill(rank + 1)
             ended.select(0, rank).fill(rank + 1)
         spread.made()
-        assert spread.of(OPS[1])["sends"] == 1 and (spread.stream.select(0, 0).numpy() == 1).all()
+        assert spread.of(OF)["sends"] == 1 and (spread.stream.select(0, 0).numpy() == 1).all()
         monkeypatch.setattr("gpt.parameters.spread.COPIED_ROWS", ROWS)
-        assert spread.of(OPS[1])["sends"] == 0
+        assert spread.of(OF)["sends"] == 0
         spread.made()
         rows = spread.stream.select(0, 0).numpy()
         assert (rows[: ROWS // 2] == 1).all() and (rows[ROWS // 2 :] == 2).all()

@@ -14,6 +14,7 @@ from kernels_cute.products.linear_sm90 import linear
 from kernels_cute.products.tiles_sm90 import Tiles
 from kernels_cute.ranks.all_gather import ALL_GATHERED
 from kernels_cute.ranks.gather import GATHERED
+from kernels_cute.ranks.own_rows import OWN_ROWS
 from kernels_cute.ranks.scatter import SCATTERED
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import TensorMap
@@ -22,7 +23,7 @@ from toolchain.cute.executor.launches.ranks import run_ranks
 Array = NDArray[Any]
 EPS = 1e-5
 SMALL = Tiles(64, 64, 64, 2)
-KNOWN = {**SCATTERED, **GATHERED, **ALL_GATHERED}
+KNOWN = {**SCATTERED, **GATHERED, **ALL_GATHERED, **OWN_ROWS}
 
 
 def made(op: str, tiles: Tiles = SMALL) -> cute.Kernel:
@@ -37,7 +38,7 @@ def f64(array: Array) -> Array:
     return array.astype(np.float64)
 
 
-def _maps(op: str, tiles: Tiles, arrays: dict[str, Array]) -> list[TensorMap]:
+def maps_of(op: str, tiles: Tiles, arrays: dict[str, Array]) -> list[TensorMap]:
     epilogue, scheme = KNOWN[op]
     return [TensorMap(arrays[said.array], said.box, said.swizzle) for said in scheme.maps(tiles, epilogue)]
 
@@ -79,7 +80,7 @@ class Scattered:
         channel, args = self.channel, list[list[Any]]()
         for rank, (x, weight, out) in enumerate(zip(self.x, self.weight, self.out, strict=True)):
             arrays = {"x": x, "weight": weight, "out": out, "arrived": self.arrived}
-            maps = _maps("matmul_reduce_scatter", tiles, arrays)
+            maps = maps_of("matmul_reduce_scatter", tiles, arrays)
             args.append([*arrays.values(), channel.flags, channel.state[rank], rank, *maps])
         blocks = channel.flags.shape[2]
         run_ranks([(kernel, args)] * launches, (blocks, 1, 1), [self.arrived, channel.flags])
@@ -126,7 +127,7 @@ class Model:
         c, sent = self.channel, list[list[Any]]()
         for rank in range(len(self.x)):
             arrays = {"x": self.x[rank], "weight": self.weight[rank], "out": self.stream, "arrived": self.arrived}
-            maps = _maps("linear_to_ranks", self.tiles, arrays)
+            maps = maps_of("linear_to_ranks", self.tiles, arrays)
             given = [self.x[rank], self.weight[rank], self.bias, self.stream, self.squares, self.arrived]
             sent.append([*given, c.flags, c.ended, c.state[rank], rank, *maps])
         self._launch([(to, sent), (of, self._reading(sends=1))] * turns)
@@ -140,7 +141,7 @@ class Model:
         for rank in range(len(self.x)):
             arrays = {"x": self.stream, "weight": self.weight2[rank], "out": self.out[rank]}
             given = [self.stream, self.squares, self.weight2[rank], self.bias2[rank], self.out[rank]]
-            maps = _maps("rms_linear_of_ranks", self.tiles, arrays)
+            maps = maps_of("rms_linear_of_ranks", self.tiles, arrays)
             made.append([*given, c.ended, c.state[rank], EPS, rank, sends, *maps])
         return made
 
@@ -183,6 +184,6 @@ class Multiplied:
         args = list[list[Any]]()
         for rank, (x, weight, out) in enumerate(zip(self.x, self.weight, self.out, strict=True)):
             arrays = {"x": x, "weight": weight, "out": out, "gathered": self.gathered}
-            maps = _maps("all_gather_matmul", tiles, arrays)
+            maps = maps_of("all_gather_matmul", tiles, arrays)
             args.append([*arrays.values(), self.counts, self.turns[rank], rank, *maps])
         run_ranks([(kernel, args)] * launches, (len(self.turns[0]), 1, 1), [self.gathered, self.counts])
