@@ -22,7 +22,7 @@ from toolchain.runtime import Executor
 from toolchain.runtime.peers import Peers
 
 from ..rows import by_rows
-from .cases import COLLECTIVES, PassRow, Row
+from .cases import COLLECTIVES, Row
 from .page import load, plot, tables
 
 SET_UP = "tilestack compile --op all_reduce ... --output build/bundle; see docs/several-gpus.md"
@@ -50,6 +50,15 @@ def parser() -> argparse.ArgumentParser:
     model.add_argument("--model", default="xl", help="a size of GPT-2 (default xl)")
     model.add_argument("-o", "--output", type=Path, metavar="FILE", help="JSON too")
     model.set_defaults(run=_model)
+    layer = commands.add_parser("layer", help="a layer of a GPT-2 whose rows are shared out, launch by launch")
+    layer.add_argument("--bundle", type=Path, action="append", default=[], metavar="DIR",
+                       help="of a pass (default build/bundle); then bundles of more entries; repeat")  # fmt: skip
+    layer.add_argument("--source", default="cute", help="of the kernels of a pass (default cute)")
+    layer.add_argument("--devices", type=int, default=2, metavar="N", help="GPUs (default 2)")
+    layer.add_argument("--model", default="xl", help="a size of GPT-2 (default xl)")
+    layer.add_argument("--rows", type=int, action="append", default=[], help="of a pass (default 8192, 1024); repeat")
+    layer.add_argument("-o", "--output", type=Path, metavar="FILE", help="JSON too, written after each row")
+    layer.set_defaults(run=_layer)
     for name, what in (("table", "results as Markdown"), ("plot", "the all-reduce as SVG")):
         shown = commands.add_parser(name, help=what)
         shown.add_argument("results", type=Path)
@@ -107,6 +116,33 @@ def _model(args: argparse.Namespace) -> int:
     return 0
 
 
+def _layer(args: argparse.Namespace) -> int:
+    from conformance.cells import borrows_from
+    from gpt.config import preset
+    from toolchain.bundles.bundle import Bundle
+    from toolchain.runtime.peers import open_peers
+
+    from .layer import LayerRow, measure
+
+    bundles = [Bundle.load(path) for path in args.bundle or [Path("build/bundle")]]
+    with open_peers([f"cuda:{number}" for number in range(args.devices)]) as peers:
+        environment = _environment(peers.executors, args.source) | {"model": args.model}
+        rows: list[LayerRow] = []
+
+        def keep(row: LayerRow) -> None:
+            rows.append(row)
+            print(
+                f"{row.rows:5} {row.what:20} {row.launch:24} {row.error or f'{row.us:9.2f} us'} {row.variant}",
+                flush=True,
+            )
+            if args.output is not None:
+                _save(args.output, environment, rows)
+
+        lengths = args.rows or [8192, 1024]
+        measure(preset(args.model), bundles, args.source, borrows_from(args.source), peers, lengths, keep)
+    return 0
+
+
 def _opened(devices: int) -> Peers:
     """So many GPUs, or the one of this process, if torchrun has started as many."""
     from toolchain.runtime.peers import Place, open_peers, open_rank
@@ -131,7 +167,7 @@ def _tell(row: Row) -> None:
     print(row.error or f"{row.us:9.2f} us", row.nbytes, row.variant, flush=True)
 
 
-def _save(path: Path, environment: Mapping[str, str], rows: Sequence[Row | PassRow]) -> None:
+def _save(path: Path, environment: Mapping[str, str], rows: Sequence[Any]) -> None:
     document = {"environment": environment, "rows": [asdict(row) for row in rows]}
     write_whole(path, by_rows(document), parents=True)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from toolchain import command, knobs
@@ -17,6 +18,7 @@ from toolchain.compiling.progress import progress_bar
 from toolchain.contract.entries import load_table
 from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
+from toolchain.errors import UsageError
 from toolchain.setup.uv import LINE
 
 from . import TARGET
@@ -29,12 +31,16 @@ def main() -> int:
     """Writes the bundle; returns an exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.kernels", description=__doc__)
     parser.add_argument("folder", type=Path)
-    folder: Path = parser.parse_args().folder
-    return command.run(lambda: _compile(folder), set_up=LINE)
+    parser.add_argument("--op", action="append", default=[], help="only entries of this op; repeat")
+    asked = parser.parse_args()
+    return command.run(lambda: _compile(asked.folder, asked.op), set_up=LINE)
 
 
-def _compile(folder: Path) -> None:
-    entries = [(packages()[SOURCE], spec) for spec in load_table(TABLE).entries(SOURCE)]
+def _compile(folder: Path, ops: Collection[str]) -> None:
+    specs = [spec for spec in load_table(TABLE).entries(SOURCE) if not ops or spec.op in ops]
+    if not specs:
+        raise UsageError(f"{TABLE.name} has no entry of {', '.join(ops)}")
+    entries = [(packages()[SOURCE], spec) for spec in specs]
     to = [targets()[TARGET]]
     with progress_bar() as progress:
         made = pipeline.compile_entries(entries, to, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress)
