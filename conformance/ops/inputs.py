@@ -16,7 +16,7 @@ from toolchain.contract.op import CHANNEL, WORK, ops
 from ..cases import Case
 from ..cases.scaled import SCALED, SCALED_F8, SCALED_I8
 from ..cases.weights_8bits import WEIGHT_8BITS, WEIGHT_F8, WEIGHT_I8
-from .normal import PERIOD, normal
+from .normal import PERIOD, normal, normal_of
 
 Array = NDArray[np.generic]
 
@@ -147,10 +147,9 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
         return array
     if case.op in (*DECODING, *STEPS) and case.op in CACHED_F8:  # attention reads them
         return _array(case, name, array.shape, array.dtype, rng)
-    values = normal(rng, array.shape)
     if case.op in DECODING and name == "k_cache":
-        values *= _ramp(array.shape[1], 0.25, 1.0)
-    return values.astype(array.dtype)
+        return (normal(rng, array.shape) * _ramp(array.shape[1], 0.25, 1.0)).astype(array.dtype)
+    return normal_of(rng, array.shape, array.dtype)
 
 
 def _ramp(positions: int, first: float, last: float) -> NDArray[np.float64]:

@@ -18,3 +18,9 @@ def normal(rng: np.random.Generator, shape: Sequence[int], dtype: type[np.floati
     if count <= PERIOD:
         return rng.standard_normal(tuple(shape), dtype)
     return np.resize(rng.standard_normal(PERIOD, dtype), tuple(shape))
+
+
+def normal_of(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The same of any dtype: what is repeated is converted once."""
+    count = math.prod(shape)
+    return np.resize(normal(rng, (min(count, PERIOD),)).astype(dtype), tuple(shape))

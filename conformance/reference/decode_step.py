@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,32 @@ def decode_step(
     """Logits (1, V) and the cache after the append, in the dtype `wide`, and its scales if it is in 8 bits: there the
     new numbers come without the rounding of their last step. `arrays`: by the op's names. `keep`: rounds what a launch
     would have left in memory."""
-    large = ("qkv", "proj", "fc", "out", "wte", "head")  # of these one layer, or one row, at a time
+    ((logits, *cached),) = _steps(arrays, [arrays["cache"]], eps, wide=wide, keep=keep)
+    return (logits, *cached)
+
+
+@dataclass
+class _Text:
+    """A sequence: its token's position, the keys and values that attention sees, the cache after the append and its
+    scales, and the row so far."""
+
+    position: int
+    seen: Array
+    after: Array
+    scales: Array | None
+    x: Array
+
+
+def _steps(
+    arrays: Mapping[str, Array], caches: Sequence[Array], eps: float, *, wide: type[np.floating[Any]],
+    keep: Callable[[Array], Array],
+) -> list[tuple[Array, ...]]:  # fmt: skip
+    """`decode_step` of several texts, each with a cache. All go through a layer before the next, whose weights are
+    widened once for all."""
+    large = ("qkv", "proj", "fc", "out", "wte", "head", "cache")  # of these one layer, or one row, at a time
     a = {name: array.astype(wide) for name, array in arrays.items() if name not in large}
     scaled = "qkv_scales" in a  # weights in 8 bits, from which no norm was taken
-    (token,), (position,) = arrays["tokens"].astype(int), arrays["positions"].astype(int)
-    cache = a["cache"]
+    tokens, positions = arrays["tokens"].astype(int), arrays["positions"].astype(int)
     layers, heads, columns, size = arrays["proj"].shape
 
     def weight_of(name: str, layer: int) -> Array:
@@ -39,9 +61,9 @@ def decode_step(
     def by_rms(x: Array) -> Array:
         return x / np.sqrt((x * x).mean() + wide(eps))
 
-    def of_norm(name: str, layer: int, x: Array) -> Array:
+    def of_norm(name: str, layer: int, weight: Array, x: Array) -> Array:
         """The product with qkv or fc of a norm of x."""
-        weight, bias = weight_of(name, layer), a[f"{name}_bias"][layer]
+        bias = a[f"{name}_bias"][layer]
         if not scaled:
             return weight @ keep(by_rms(x)) + bias
         mean = x.mean()
@@ -54,35 +76,48 @@ def decode_step(
         """What a product with proj or out adds to x."""
         return (value * a[f"{name}_scales"][layer] if scaled else value) + a[f"{name}_bias"][layer]
 
-    seen = cache[:, :, : position + 1].reshape(*cache.shape[:2], -1, heads, size)  # (L, 2, S, H, D)
-    after, scales = cache.copy(), a.get("cache_scales")
-    if scales is not None:
-        seen = seen * scales[..., : position + 1].swapaxes(2, 3)[..., None]
-    x = widened(arrays["wte"][token], wide) + a["wpe"][position]
-    x = keep(x - x.mean())
-    for layer in range(layers):
-        q, *new = keep(of_norm("qkv", layer, x)).reshape(3, heads, size)
+    def embedded(token: int, position: int, cache: Array) -> _Text:
+        after, scales = cache.astype(wide), a.get("cache_scales")
+        seen = after[:, :, : position + 1].reshape(*cache.shape[:2], -1, heads, size)  # (L, 2, S, H, D)
         if scales is not None:
-            within, scales[layer, :, :, position] = _within(np.array(new))
-            after[layer, :, position] = within.reshape(2, -1)
-            new = within.astype(F8.dtype).astype(wide) * scales[layer, :, :, position, None]
+            seen = seen * scales[..., : position + 1].swapaxes(2, 3)[..., None]
+        x = widened(arrays["wte"][token], wide) + a["wpe"][position]
+        return _Text(position, seen, after, scales, keep(x - x.mean()))
+
+    def attended(text: _Text, layer: int, weight: Array) -> Array:
+        """The heads (H, D) of attention, after the append."""
+        q, *new = keep(of_norm("qkv", layer, weight, text.x)).reshape(3, heads, size)
+        if text.scales is not None:
+            within, text.scales[layer, :, :, text.position] = _within(np.array(new))
+            text.after[layer, :, text.position] = within.reshape(2, -1)
+            new = within.astype(F8.dtype).astype(wide) * text.scales[layer, :, :, text.position, None]
         else:
-            after[layer, :, position] = np.reshape(new, (2, -1))
-        seen[layer, :, position] = new
-        keys, values = seen[layer]
+            text.after[layer, :, text.position] = np.reshape(new, (2, -1))
+        text.seen[layer, :, text.position] = new
+        keys, values = text.seen[layer]
         scores = np.einsum("hd,phd->hp", q, keys) / wide(np.sqrt(size))
         weights = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed = keep(np.einsum("hp,phd->hd", weights / weights.sum(-1, keepdims=True), values))
-        x = keep(x + added("proj", layer, np.einsum("hcd,hd->c", weight_of("proj", layer), mixed)))
-        hidden = of_norm("fc", layer, x)
-        hidden = keep(0.5 * hidden * (1 + np.tanh(wide(np.sqrt(2 / np.pi)) * (hidden + wide(0.044715) * hidden**3))))
-        x = keep(x + added("out", layer, hidden @ weight_of("out", layer)))
-    last = keep(by_rms(x - x.mean() if scaled else x) * a["norm_weight"] + a["norm_bias"])
-    if "head_scales" in arrays:
-        logits = widened(_untiled(arrays["head"]), wide) @ last * a["head_scales"]
-    else:
-        logits = widened(arrays.get("head", arrays["wte"]), wide) @ last
-    return (keep(logits)[None], after) if scales is None else (keep(logits)[None], after, scales)
+        return keep(np.einsum("hp,phd->hd", weights / weights.sum(-1, keepdims=True), values))
+
+    texts = [embedded(*each) for each in zip(tokens, positions, caches, strict=True)]
+    for layer in range(layers):
+        qkv, proj, fc, out = (weight_of(name, layer) for name in ("qkv", "proj", "fc", "out"))
+        for text in texts:
+            mixed = attended(text, layer, qkv)
+            x = keep(text.x + added("proj", layer, np.einsum("hcd,hd->c", proj, mixed)))
+            hidden = of_norm("fc", layer, fc, x)
+            hidden = 0.5 * hidden * (1 + np.tanh(wide(np.sqrt(2 / np.pi)) * (hidden + wide(0.044715) * hidden**3)))
+            text.x = keep(x + added("out", layer, keep(hidden) @ out))
+    head = arrays.get("head", arrays["wte"])
+    head = widened(_untiled(head) if "head_scales" in arrays else head, wide)
+
+    def ended(text: _Text) -> tuple[Array, ...]:
+        last = text.x - text.x.mean() if scaled else text.x
+        logits = head @ keep(by_rms(last) * a["norm_weight"] + a["norm_bias"])
+        logits = keep(logits * a["head_scales"] if "head_scales" in arrays else logits)[None]
+        return (logits, text.after) if text.scales is None else (logits, text.after, text.scales)
+
+    return [ended(text) for text in texts]
 
 
 def decode_step_of_ranks(
@@ -107,12 +142,9 @@ def decode_step_texts(
     arrays: Mapping[str, Array], eps: float, *, wide: type[np.floating[Any]], keep: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
     """The same of N sequences, each with a cache of its own: logits (N, V) and the caches (L, 2, N, P, C)."""
-    of_text = list[tuple[Array, Array]]()
-    for n in range(len(arrays["tokens"])):
-        own = {"tokens": arrays["tokens"][n : n + 1], "positions": arrays["positions"][n : n + 1]}
-        logits, cache = decode_step({**arrays, **own, "cache": arrays["cache"][:, :, n]}, eps, wide=wide, keep=keep)
-        of_text.append((logits, cache))
-    return np.concatenate([logits for logits, _ in of_text]), np.stack([cache for _, cache in of_text], 2)
+    made = _steps(arrays, list(np.moveaxis(arrays["cache"], 2, 0)), eps, wide=wide, keep=keep)
+    logits, caches = zip(*made, strict=True)
+    return np.concatenate(logits), np.stack(caches, 2)
 
 
 def _untiled(weight: Array) -> Array:

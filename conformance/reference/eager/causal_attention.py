@@ -19,18 +19,30 @@ def scores_in_order(q: Array, k: Array, dtype: str) -> F32:
     so the bound of attention follows from the order."""
     if dtype == "tf32" or len(q) >= FEW_ROWS:
         return product(q, k.T, dtype)
-    queries, keys = np.asarray(q.T, np.float64), np.asarray(k.T, np.float64, order="C")  # (D, T), (D, S)
-    total, products = np.zeros((len(q), len(k)), np.float32), np.empty((len(q), len(k)))
-    for d in range(len(queries)):
-        np.multiply(queries[d][:, None], keys[d], out=products)  # exact in f64
-        np.add(total, products, out=products)
-        total[...] = products
-    return total
+    return _in_order(q[None], k[None])[0]
+
+
+def _in_order(q: Array, k: Array) -> F32:
+    """The scores (G, T, S) of q (G, T, D) and k (G, S, D), for a part of the keys after the other."""
+    queries = np.ascontiguousarray(np.moveaxis(q, -1, 0), np.float64)  # (D, G, T)
+    scores, size = np.empty((*q.shape[:2], k.shape[1]), np.float32), max(1, float64.IN_CACHE // q[..., 0].size)
+    for start in range(0, k.shape[1], size):
+        keys = np.asarray(np.moveaxis(k[:, start : start + size], -1, 0), np.float64, order="C")  # (D, G, S)
+        products = np.empty((*q.shape[:2], keys.shape[-1]))
+        total = np.zeros(products.shape, np.float32)
+        for query, key in zip(queries, keys, strict=True):
+            np.multiply(query[:, :, None], key[:, None], out=products)  # exact in f64
+            np.add(total, products, out=products)
+            total[...] = products
+        scores[..., start : start + size] = total
+    return scores
 
 
 def scores_of_heads(q: Array, k: Array, dtype: str) -> F32:
     """The scores (G, Q, S) of q (G, Q, D) and k (S, G, D)."""
-    return np.stack([scores_in_order(q[g], k[:, g], dtype) for g in range(len(q))])
+    if dtype == "tf32" or q.shape[1] >= FEW_ROWS:
+        return np.stack([scores_in_order(q[g], k[:, g], dtype) for g in range(len(q))])
+    return _in_order(q, np.moveaxis(k, 0, 1))
 
 
 def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
@@ -42,9 +54,12 @@ def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Arra
         for rows, stop in float64.blocks(t, s):
             weights = whole[: rows.stop - rows.start]
             scores = nearest(scores_in_order(q[b, rows, h], k[b, :stop, h], dtype), dtype)
-            scores = float64.hide(nearest(np.float32(scale) * scores, dtype))
-            np.exp(scores - scores.max(axis=-1, keepdims=True), out=weights[:, :stop])
-            weights[:, :stop] = nearest(weights[:, :stop] / weights.sum(axis=-1, keepdims=True), dtype)
+            scores *= np.float32(scale)
+            scores = float64.hide(nearest(scores, dtype))
+            scores -= scores.max(axis=-1, keepdims=True)
+            np.exp(scores, out=weights[:, :stop])
+            np.divide(weights[:, :stop], weights.sum(axis=-1, keepdims=True), out=scores)
+            weights[:, :stop] = nearest(scores, dtype)
             out[b, rows, h] = rounded(product(weights, v[b, :, h], dtype), dtype)
     return out
 

@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ..float64 import in_parts
+
 Array = NDArray[Any]
 F32 = NDArray[np.float32]
 
@@ -23,9 +25,9 @@ def f32(x: Array) -> F32:
 
 def rounded(x: Array, dtype: str) -> Array:
     """`x` rounded to the type that stores the dtype."""
-    if dtype == "f16" and x.dtype == np.float32:
-        x = _nearest_f16(x)
     with np.errstate(over="ignore"):
+        if dtype == "f16" and x.dtype == np.float32:
+            return in_parts(lambda part: _nearest_f16(part).astype(np.float16), x)
         return np.asarray(x, STORAGE[dtype])
 
 
@@ -33,11 +35,11 @@ def _nearest_f16(x: F32) -> F32:
     """`x` rounded to f16, but in f32 and without its largest number. numpy takes 40 times as long for a number that
     becomes a subnormal one of f16 and has to be rounded, such as most weights of a long softmax."""
     power = (x.view(np.uint32) & np.uint32(0x7F800000)).view(np.float32)  # of two, at most |x|
-    shift = np.clip(power, np.float32(2**-14), np.float32(2**16))
+    shift = np.clip(power, np.float32(2**-14), np.float32(2**16), out=power)
     shift *= np.float32(1.5 * 2**13)  # between f32's numbers of this size is as much as between f16's of that of x
     near = x + shift
     near -= shift
-    return np.copysign(near, x)
+    return np.copysign(near, x, out=near)
 
 
 def nearest(x: F32, dtype: str) -> F32:

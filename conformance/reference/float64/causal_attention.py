@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 
 from .arrays import F64, Array, f64
-from .rows import softmax
 
 
 def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
@@ -17,8 +16,13 @@ def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
     for b, h in np.ndindex(batch, heads):
         keys, values = f64(k[b, :, h]), f64(v[b, :, h])
         for rows, stop in blocks(t, s):
-            scores = hide(scale * (f64(q[b, rows, h]) @ keys[:stop].T))
-            out[b, rows, h] = softmax(scores) @ values[:stop]
+            scores = f64(q[b, rows, h]) @ keys[:stop].T
+            scores *= scale
+            hide(scores)
+            scores -= scores.max(axis=-1, keepdims=True)  # softmax, without memory for each of its steps
+            np.exp(scores, out=scores)
+            scores /= scores.sum(axis=-1, keepdims=True)
+            out[b, rows, h] = scores @ values[:stop]
     return out
 
 
