@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +77,11 @@ NETWORK_SETTINGS = (
 NO_COLOR = Knob("NO_COLOR", "anything, for output without colours on a terminal", "colours on a terminal")
 
 NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# glibc's malloc: memory that a process gives back stays its own, and is not taken anew from the system for each array.
+KEPT_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 26),
+    "MALLOC_ARENA_MAX": "1",
+}  # fmt: skip
 
 
 def cache_dir() -> Path:
@@ -171,12 +176,22 @@ def plain_output() -> bool:
     return bool(os.environ.get(NO_COLOR.name)) or os.environ.get("TERM") == "dumb"
 
 
-@contextmanager
-def one_numpy_thread() -> Generator[None]:
+def one_numpy_thread() -> AbstractContextManager[None]:
     """Makes processes started inside the block multiply matrices in one thread each, because there is one process for
     each core."""
-    kept = {name: os.environ.get(name) for name in NUMPY_THREADS}
-    os.environ.update(dict.fromkeys(NUMPY_THREADS, "1"))
+    return _for_children(dict.fromkeys(NUMPY_THREADS, "1"))
+
+
+def kept_memory() -> AbstractContextManager[None]:
+    """Makes processes started inside the block keep the memory of arrays for the next ones. Of what large arrays take,
+    a third can be the system's, which clears each page that it gives out."""
+    return _for_children(KEPT_MEMORY)
+
+
+@contextmanager
+def _for_children(variables: Mapping[str, str]) -> Generator[None]:
+    kept = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

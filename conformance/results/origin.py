@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from toolchain.bundles import checkout
 from toolchain.bundles.bundle import MANIFEST, Bundle
@@ -22,6 +23,7 @@ from toolchain.knobs import container_image
 from toolchain.runtime import Executor, smi
 from toolchain.runtime.executor import Loaded
 
+T = TypeVar("T")
 PACKAGES = ("torch", "transformers", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
 
 
@@ -94,8 +96,14 @@ def describe(
         bundle=identity(bundle),
         tools=bundle.tools,
         host=host(),
-        devices=[device(executor) for executor in executors],
+        devices=_at_once(device, executors),
     )
+
+
+def _at_once(read: Callable[[T], Mapping[str, Any]], devices: Sequence[T]) -> list[Mapping[str, Any]]:
+    """What is read of each device: nvidia-smi takes some time for one."""
+    with ThreadPoolExecutor(len(devices) or 1) as pool:
+        return list(pool.map(read, devices))
 
 
 def identity(bundle: Bundle) -> dict[str, Any]:
@@ -143,10 +151,11 @@ def device(executor: Executor) -> dict[str, Any]:
 
 def ended(origin: Origin, ran: Iterable[Loaded]) -> Origin:
     """The origin of what has run: with its kernels, and with the state of the GPUs now."""
-    devices = [
-        {**each, "after": dict(smi.read(each["address"]))} if "address" in each else each for each in origin.devices
-    ]
-    return replace(origin, devices=devices).with_kernels(ran)
+
+    def after(device: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**device, "after": dict(smi.read(device["address"]))} if "address" in device else device
+
+    return replace(origin, devices=_at_once(after, origin.devices)).with_kernels(ran)
 
 
 def read(path: Path) -> Origin:

@@ -50,11 +50,17 @@ class Launcher:
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
         """Launches `op`; outputs are passed as arguments too. Raises LaunchError, or BundleError if no entry fits."""
+        self._plan_of(op, dtype, args).launch(args)
+
+    def prepare(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
+        """Does what the first launch with arguments of these layouts does before it launches: finds the entry, checks
+        the arguments, loads the kernel. Raises as a launch does."""
+        self._plan_of(op, dtype, args)
+
+    def _plan_of(self, op: str, dtype: str, args: Args) -> LaunchPlan:
         key = (op, dtype, *args, *[a.layout if a.__class__ is DeviceBuffer else a.__class__ for a in args.values()])  # pyright: ignore[reportAttributeAccessIssue]
         plan = self._plans.get(key)
-        if plan is None:
-            plan = _remember(self._plans, key, self._plan(op, dtype, args))
-        plan.launch(args)
+        return plan or _remember(self._plans, key, self._plan(op, dtype, args))
 
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
         """The entry that a launch with these arguments runs."""

@@ -76,6 +76,16 @@ def test_the_same_layouts_are_prepared_once(launcher: Launcher, recorder: Any) -
     assert len(recorder.prepared) == 2
 
 
+def test_what_is_prepared_is_launched_later(launcher: Launcher, recorder: Any) -> None:
+    args = linear(recorder)
+    launcher.prepare("linear", "f32", **args)
+    assert (recorder.prepared, recorder.launched) == (["linear_fast_f32"], [])
+    launcher("linear", "f32", **args)
+    assert (recorder.prepared, len(recorder.launched)) == (["linear_fast_f32"], 1)
+    with pytest.raises(LaunchError, match="missing argument out"):
+        launcher.prepare("linear", "f32", **{name: args[name] for name in ("x", "weight", "bias")})
+
+
 def test_an_empty_output_is_no_launch(launcher: Launcher, recorder: Any) -> None:
     launcher("linear", "f32", **linear(recorder, m=0))
     assert recorder.prepared == recorder.launched == []
