@@ -76,7 +76,7 @@ def check(bundle: Bundle, entry: BundleEntry, executor: Executor, cases: int) ->
     rows = [
         attempt(
             cell, CASES[number].shape, check_op, CASES[number], spec.dtype, inputs_of(number, spec.dtype),
-            expected_of(number, spec.dtype), Launcher(bundle, spec.source, executor), executor,
+            functools.partial(expected_of, number, spec.dtype), Launcher(bundle, spec.source, executor), executor,
         )
         for number in chosen
     ]  # fmt: skip

@@ -19,11 +19,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError
-from toolchain.knobs import one_numpy_thread
+from toolchain.knobs import kept_memory, one_numpy_thread
 from toolchain.runtime import Executor
 from toolchain.runtime.executor import Loaded
 
@@ -58,6 +58,14 @@ class Job:
     op: str
     shape: str
     dtypes: Sequence[str]
+
+
+@runtime_checkable
+class Ahead(Protocol):
+    """Rows of which something can be computed without a device."""
+
+    def ahead(self, seed: int) -> None:
+        """Computes it, for the call that follows."""
 
 
 Opener = Callable[[], Executor]  # picklable
@@ -96,7 +104,7 @@ def get_ready(modules: Collection[str]) -> None:
     """Starts the process that those of `run_in_processes` are forked from, and does not wait for it. It imports the
     modules, and has no GPU, whose driver would not survive a fork. A second call does nothing."""
     resource_tracker.ensure_running()  # the first time it lets signals in that were held back
-    with one_numpy_thread(), _held_back():
+    with one_numpy_thread(), kept_memory(), _held_back():
         multiprocessing.set_forkserver_preload(sorted(modules))
         forkserver.ensure_running()
 
@@ -113,7 +121,7 @@ def run_in_processes(
     context = multiprocessing.get_context("forkserver")
     others = set(multiprocessing.active_children())
     places = [_Place(opener, context.Lock(), context.Lock()) for opener in plan.openers]
-    pool = ProcessPoolExecutor(processes, context, _open, (plan, places, context.Value("i", 0)))
+    pool = ProcessPoolExecutor(processes, context, _begin, (plan, places, context.Value("i", 0)))
     try:
         yield from _in_turns(pool, jobs, processes, plan)
     except BrokenProcessPool as error:
@@ -135,7 +143,8 @@ def _in_turns(
     pool: ProcessPoolExecutor, jobs: Mapping[int, Job], processes: int, plan: WorkerSetup
 ) -> Generator[tuple[int, list[CellResult]]]:
     """The longest jobs first, which are references nearly alone. Meanwhile a few processes take the shortest, so that
-    no GPU is idle while all compute references, or has all of them waiting for it in the end."""
+    no GPU is idle while all compute references, or has all of them waiting for it in the end. A process that gets no
+    more jobs gives up its GPU while the others work, for the driver does that for one process after the other."""
     waiting = deque(sorted(jobs, key=lambda number: -jobs[number].cost))
     running: dict[Future[list[CellResult]], tuple[int, bool]] = {}
 
@@ -152,6 +161,8 @@ def _in_turns(
             raise DeviceLost([number for number, _ in running.values()], f"no job ended in {plan.silent_s:g} s")
         for future in done:
             number, short = running.pop(future)
+            if not waiting:
+                pool.submit(_leave)
             start(short=short)
             with _lost([number]):
                 rows = future.result()
@@ -202,7 +213,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Here:
-    """What this process was started with."""
+    """What this process was started with, and has opened."""
 
     site: JobContext
     journal: Journal
@@ -212,22 +223,21 @@ class _Here:
 _here = threading.local()
 
 
-def _open(plan: WorkerSetup, places: Sequence[_Place], opened: Any) -> None:
-    """`opened`: how many processes have come here before."""
+def _begin(plan: WorkerSetup, places: Sequence[_Place], begun: Any) -> None:
+    """`begun`: how many processes have come here before."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    with opened.get_lock():
-        place = places[opened.value % len(places)]
-        opened.value += 1
-    try:
-        with place.opening:
-            executor = place.opener()
-        executor.warm_up()
-    except DeviceError as error:  # raised here it would only break the pool: the first job says it
-        _here.refused = error
-        return
+    with begun.get_lock():
+        _here.plan, _here.place = plan, places[begun.value % len(places)]
+        begun.value += 1
+
+
+def _open(plan: WorkerSetup, place: _Place) -> _Here:
+    with place.opening:
+        executor = place.opener()
+    executor.warm_up()
     gate = nullcontext() if executor.kind == "cpu" else place.gate
     site = JobContext(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, gate, plan.filter)
-    _here.opened = _Here(site, plan.journal, plan.name)
+    return _Here(site, plan.journal, plan.name)
 
 
 def _leave_with_parent() -> None:
@@ -239,10 +249,20 @@ def _leave_with_parent() -> None:
 
 
 def _run(number: int, job: Job) -> list[CellResult]:
-    if refused := getattr(_here, "refused", None):
-        raise refused
+    """A process opens its device when its first job needs it: one with long references lets the others go first."""
+    if not hasattr(_here, "opened"):
+        if _here.plan.short and isinstance(job.rows, Ahead):  # a CPU leaves out what is too slow for it
+            job.rows.ahead(_here.plan.seed)
+        _here.opened = _open(_here.plan, _here.place)
     opened: _Here = _here.opened
     return _written(job, opened.site, opened.journal, (opened.name, number))
+
+
+def _leave() -> None:
+    """Gives up the device, and waits for the end of the run: each process takes one such call."""
+    if opened := getattr(_here, "opened", None):
+        opened.site.executor.close()
+    threading.Event().wait()
 
 
 def _written(job: Job, site: JobContext, journal: Journal, key: tuple[str, int]) -> list[CellResult]:

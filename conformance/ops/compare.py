@@ -106,42 +106,67 @@ def unit_roundoff(dtype: str) -> float:
 
 
 def bound_for(
-    op: str, dtype: str, reference: Array, eager: Array, output: str = "", row: Tolerance | None = None
-) -> float:
-    """The allowed largest absolute error: see the head of `tolerances.toml`. `row`: of an op that is not in there."""
+    op: str, dtype: str, reference: Array, eager: Array, output: str = "", row: Tolerance | None = None, *,
+    marked: bool = False,
+) -> float:  # fmt: skip
+    """The allowed largest absolute error: see the head of `tolerances.toml`. `row`: of an op that is not in there.
+    `marked`: see `compare`."""
     row = row or tolerance(op)
     if row.exact or output in row.exact_outputs or reference.size == 0:
         return 0.0
-    eager_error, _ = _largest_gap(eager, reference)
-    largest = float(np.maximum(float(reference.max()), -float(reference.min())))
+    eager_error, _ = _largest_gap(eager, reference, marked=marked)
+    largest = _largest(reference) if marked else float(np.maximum(float(reference.max()), -float(reference.min())))
     bound = 2 * eager_error + (unit_roundoff(dtype) + row.f32_ulps * unit_roundoff("f32")) * largest
     if not np.isfinite(bound):
         raise ConformanceError(f"{op} {dtype}: the reference or the eager result is not finite, so it bounds nothing")
     return bound
 
 
-def set_aside(op: str, result: Array, reference: Array, eager: Array) -> tuple[Array, Array, Array]:
-    """The three arrays, with zeros wherever the reference holds a marker instead of a number. The markers are NaN (a
-    place of a cache that the op must leave alone) and LEAST (the largest score of an empty span). Raises
-    ConformanceError if the result has anything else than the marker there."""
+def has_markers(op: str, result: Array, reference: Array) -> bool:
+    """Whether the reference holds a marker somewhere instead of a number: NaN (a place of a cache that the op must
+    leave alone) or LEAST (the largest score of an empty span). Raises ConformanceError if the result has anything else
+    than the marker there."""
     if result.shape != reference.shape or not np.issubdtype(reference.dtype, np.floating):
-        return result, reference, eager
-    nothing = np.isnan(reference) | (reference == LEAST)
-    if not nothing.any():
-        return result, reference, eager
-    found, wanted = result[nothing], reference[nothing]
-    differs = ~((found == wanted.astype(result.dtype)) | (np.isnan(found.astype(np.float64)) & np.isnan(wanted)))
-    if differs.any():
-        where = tuple(int(i) for i in np.argwhere(nothing)[int(np.argmax(differs))])
-        raise ConformanceError(f"{op}: {result[where]} at {where}, which must stay {reference[where]}")
-    return tuple(np.where(nothing, np.zeros((), array.dtype), array) for array in (result, reference, eager))  # pyright: ignore[reportReturnType]
+        return False
+    found, wanted, any_marked = result.reshape(-1), reference.reshape(-1), False
+    for start in range(0, wanted.size, PART):
+        values = wanted[start : start + PART]
+        if (nothing := _markers(values)) is None:
+            continue
+        any_marked, have, want = True, found[start : start + PART][nothing], values[nothing]
+        differs = ~((have == want.astype(result.dtype)) | (np.isnan(have.astype(np.float64)) & np.isnan(want)))
+        if differs.any():
+            place = start + int(np.flatnonzero(nothing)[int(np.argmax(differs))])
+            where = tuple(int(i) for i in np.unravel_index(place, result.shape))
+            raise ConformanceError(f"{op}: {result[where]} at {where}, which must stay {reference[where]}")
+    return any_marked
+
+
+def _markers(values: Array) -> NDArray[np.bool_] | None:
+    """Where some numbers of a reference are markers; None if none is."""
+    if values.min() > LEAST:  # the smallest of numbers and NaN is NaN
+        return None
+    nothing = np.isnan(values) | (values == LEAST)
+    return nothing if nothing.any() else None
+
+
+def _largest(reference: Array) -> float:
+    """The largest absolute value but for markers."""
+    flat, largest = reference.reshape(-1), 0.0
+    for start in range(0, flat.size, PART):
+        values = flat[start : start + PART]
+        nothing = _markers(values)
+        sizes = np.abs(values if nothing is None else values[~nothing])
+        largest = float(np.maximum(largest, sizes.max(initial=0.0)))  # NaN stays
+    return largest
 
 
 PART = 1 << 15  # elements that are compared at once, in the processor's cache
 
 
-def _largest_gap(a: Array, b: Array) -> tuple[float, int]:
-    """The largest |a - b| of two arrays of one shape, in float64, and its place in them flattened; the first NaN."""
+def _largest_gap(a: Array, b: Array, *, marked: bool = False) -> tuple[float, int]:
+    """The largest |a - b| of two arrays of one shape, in float64, and its place in them flattened; the first NaN.
+    `marked`: but for the markers in b."""
     flat_a, flat_b = a.reshape(-1), b.reshape(-1)
     largest, place = -1.0, 0
     for start in range(0, a.size, PART):
@@ -149,6 +174,8 @@ def _largest_gap(a: Array, b: Array) -> tuple[float, int]:
         gaps = flat_a[part].astype(np.float64)
         gaps -= flat_b[part].astype(np.float64, copy=False)
         np.abs(gaps, out=gaps)
+        if marked and (nothing := _markers(flat_b[part])) is not None:
+            gaps[nothing] = 0.0
         worst = int(np.argmax(gaps))
         if np.isnan(gaps[worst]):
             return float("nan"), start + worst
@@ -158,8 +185,8 @@ def _largest_gap(a: Array, b: Array) -> tuple[float, int]:
 
 
 def equal(op: str, result: Array, reference: Array, output: str) -> Verdict | None:
-    """The verdict of an output that must be exact and is, with the same NaN as markers. None for any other: `set_aside`
-    and `compare` then say what is wrong, and take longer."""
+    """The verdict of an output that must be exact and is, with the same NaN as markers. None for any other:
+    `has_markers` and `compare` then say what is wrong, and take longer."""
     row = tolerance(op)
     if not (row.exact or output in row.exact_outputs) or result.shape != reference.shape:
         return None
@@ -186,10 +213,12 @@ def compare(
     eager: Array,
     output: str = "",
     row: Tolerance | None = None,
+    *,
+    marked: bool = False,
 ) -> Verdict:
     """Compare a kernel's `result` with the float64 `reference` and the same-dtype `eager` result, all of one shape.
     `output` is the name of the output, for ops some of whose outputs must be exact. `row`: the tolerance of an op that
-    `tolerances.toml` does not have.
+    `tolerances.toml` does not have. `marked`: the reference has markers, which `has_markers` has compared.
 
     Raises ConformanceError that names the worst element. NaN never passes.
     """
@@ -199,12 +228,11 @@ def compare(
         raise ConformanceError(f"{op} {dtype}: dtype {result.dtype}, wants {eager.dtype}")
     if result.size == 0:
         return Verdict(0.0, 0.0)
-    if not np.isfinite(result).all():
-        odd = ~np.isfinite(result)
+    error, place = _largest_gap(result, reference, marked=marked)
+    if not np.isfinite(error) and (odd := ~np.isfinite(result) & ~(np.isnan(reference) & marked)).any():
         where = tuple(int(i) for i in np.argwhere(odd)[0])
         raise ConformanceError(f"{op} {dtype}: {float(result[where])} at {where}; {int(odd.sum())} not finite")
-    bound = bound_for(op, dtype, reference, eager, output, row)
-    error, place = _largest_gap(result, reference)
+    bound = bound_for(op, dtype, reference, eager, output, row, marked=marked)
     worst = tuple(int(i) for i in np.unravel_index(place, result.shape))
     got, wants = float(result[worst]), float(reference[worst])
     verdict = Verdict(error, bound, f"{output or 'out'}{list(worst)} is {got:.9g}, wants {wants:.9g}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +30,13 @@ LAUNCHES = 2  # the second one finds the flags of the first
 
 
 def launch_ranks(
-    case: Case, dtype: str, inputs: Inputs, launcher: Launcher, places: Sequence[str] = ()
-) -> tuple[Mapping[str, Array], Sequence[float]]:
+    case: Case, dtype: str, inputs: Inputs, launcher: Launcher, places: Sequence[str] = (),
+    gate: AbstractContextManager[Any] | None = None,
+) -> tuple[Mapping[str, Array], Sequence[float]]:  # fmt: skip
     """What each rank's launch has made, by output and stacked over the ranks, and the times in µs: none on a GPU, where
     ranks that share it say nothing about ranks that do not. `places`: the ranks' devices, by default all that of the
-    launcher. Raises ConformanceError if two launches on the same inputs
-    differ."""
+    launcher. `gate`: held while the ranks run. Raises ConformanceError if two launches on the same inputs differ."""
+    gate = gate or nullcontext()
     executor = launcher.executor
     place = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
     with open_peers(places or [place] * case.dims[ops()[case.op].ranks]) as peers:
@@ -58,11 +61,12 @@ def launch_ranks(
                     launch(
                         case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank, ops()[case.op])}
                     )
-            started = time.perf_counter()
-            graphs.replay()
-            for each in peers.executors:
-                each.synchronize()
-            taken = (time.perf_counter() - started) * 1e6
+            with gate:
+                started = time.perf_counter()
+                graphs.replay()
+                for each in peers.executors:
+                    each.synchronize()
+                taken = (time.perf_counter() - started) * 1e6
             channel.check()
             found.append({name: stacked(case.op, name, buffers) for name in names})
         for executor_of in launchers:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -138,24 +139,78 @@ class Opens:
         return CpuExecutor()
 
 
+@dataclass(frozen=True)
+class Goes(Begins):
+    """A job with something to compute before the device is open."""
+
+    def ahead(self, seed: int) -> None:
+        with self.begun.open("a") as file:
+            file.write(f"ahead {seed} ")
+
+    def opens(self) -> CpuExecutor:
+        with self.begun.open("a") as file:
+            file.write("opens ")
+        return CpuExecutor()
+
+
+@pytest.mark.parametrize(("short", "wanted"), [(1, "ahead 7 opens ab"), (0, "opens ab")])
+def test_a_device_is_opened_behind_what_does_without_it(
+    bundle: Bundle, journal: Journal, tmp_path: Path, short: int, wanted: str
+) -> None:
+    rows = [Goes(name, tmp_path / "begun", "") for name in "ab"]
+    jobs = {n: Job(1, each, "gelu", "", ("f32",)) for n, each in enumerate(rows)}
+    plan = WorkerSetup(bundle.root, [rows[0].opens], ["mlir"], 7, journal, "one", short=short)
+    assert len(list(run_in_processes(jobs, plan, 1))) == 2
+    assert (tmp_path / "begun").read_text() in (wanted, wanted.replace("ab", "ba"))  # one turn is the shortest job's
+
+
 def test_one_process_at_a_time_opens_a_device(bundle: Bundle, journal: Journal, tmp_path: Path) -> None:
     jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
     plan = WorkerSetup(bundle.root, [Opens(tmp_path / "busy")], ["mlir"], 7, journal, "one")
     assert len(list(run_in_processes(jobs, plan, 3))) == 3
 
 
+class GivesUp(CpuExecutor):
+    """Tells a job when it is closed."""
+
+    def __init__(self, pipe: Path) -> None:
+        super().__init__()
+        self.pipe = pipe
+
+    def close(self) -> None:
+        super().close()
+        self.pipe.open("w").close()
+
+
+def test_a_process_without_another_job_gives_up_its_device_while_others_work(
+    bundle: Bundle, journal: Journal, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    jobs = {
+        n: Job(1, Begins(name, tmp_path / name, "r" if n else ""), "gelu", "", ("f32",)) for n, name in enumerate("ab")
+    }
+    plan = WorkerSetup(bundle.root, [partial(GivesUp, pipe)], ["mlir"], 7, journal, "two", silent_s=300)
+    assert sorted(number for number, _ in run_in_processes(jobs, plan, 2)) == [0, 1]
+
+
 READY = """
+import time
 from multiprocessing import forkserver
 from conformance.jobs.jobs import get_ready
 get_ready(["json"])
-print(open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read())
+server = f"/proc/{forkserver._forkserver._forkserver_pid}"
+while not (variables := open(f"{server}/environ").read()):
+    time.sleep(0.01)
+print(open(f"{server}/status").read(), variables.replace(chr(0), chr(10)))
 """
 
 
-def test_a_terminals_interrupt_does_not_reach_what_processes_are_forked_from() -> None:
+def test_what_processes_are_forked_from_gets_no_interrupt_and_keeps_its_memory() -> None:
     said = subprocess.run([sys.executable, "-c", READY], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     (blocked,) = (int(line.split()[1], 16) for line in said.splitlines() if line.startswith("SigBlk:"))
     assert all(blocked & 1 << (stop - 1) for stop in STOPS)
+    assert {"OMP_NUM_THREADS=1", "MALLOC_MMAP_MAX_=0"} <= set(said.splitlines())
 
 
 def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:

@@ -12,8 +12,8 @@ from conformance.ops.compare import (
     bound_for,
     compare,
     equal,
+    has_markers,
     loosest,
-    set_aside,
     tolerance,
     unit_roundoff,
 )
@@ -120,13 +120,28 @@ def test_the_worst_element_is_found_in_whatever_part_it_is(monkeypatch: pytest.M
 def test_a_marker_must_stay(marker: float) -> None:
     reference = np.array([[1.0, marker], [2.0, marker]])
     eager = reference.astype(np.float32)
-    kept = set_aside("decode_attention", eager, reference, eager)
-    assert [array.tolist() for array in kept] == [[[1, 0], [2, 0]]] * 3
+    assert has_markers("decode_attention", eager, reference)
+    assert not has_markers("decode_attention", eager[:, :1], reference[:, :1])
     for other in (0.0, -marker if marker == LEAST else np.inf):
         result = eager.copy()
         result[1, 1] = other
         with pytest.raises(ConformanceError, match=r"at \(1, 1\), which must stay"):
-            set_aside("decode_attention", result, reference, eager)
+            has_markers("decode_attention", result, reference)
+
+
+@pytest.mark.parametrize("marker", [np.nan, LEAST])
+def test_beside_markers_the_bound_is_that_of_the_numbers(monkeypatch: pytest.MonkeyPatch, marker: float) -> None:
+    monkeypatch.setattr("conformance.ops.compare.PART", 3)
+    reference, eager = np.array([1.0, -4.0, 2.0, marker, 3.0]), np.array([1.0, -4.0, 2.5, marker, 3.0], np.float32)
+    numbers = np.array([True, True, True, False, True])
+    plain = bound_for("gelu", "f32", reference[numbers], eager[numbers])
+    assert bound_for("gelu", "f32", reference, eager, marked=True) == plain
+    result = np.array([1.0, -4.0, 2.0, marker, 2.5], np.float32)
+    verdict = compare("gelu", "f32", result, reference, eager, marked=True)
+    assert (verdict.error, verdict.bound) == (0.5, plain) and "[4]" in verdict.worst
+    result[1] = np.nan
+    with pytest.raises(ConformanceError, match=r"nan at \(1,\); 1 not finite"):
+        compare("gelu", "f32", result, reference, eager, marked=True)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])

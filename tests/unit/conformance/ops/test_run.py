@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from conformance.cases import CASES, Case
+from conformance.jobs.jobs import JobContext
+from conformance.ops import run
 from conformance.ops.inputs import Inputs, make_inputs
-from conformance.ops.run import attempt, check_op, launchers, references, run_ops, upload
+from conformance.ops.run import OpRows, attempt, check_op, launchers, references, run_ops, upload
 from conformance.ops.smallest import layouts
 from conformance.results.cell import Cell
 from conformance.results.result import CellResult
@@ -111,7 +114,7 @@ def test_a_whole_step_without_a_fitting_entry_is_an_error_where_it_was_compiled(
         for _, launcher in launched:
             assert isinstance(launcher, Launcher)
             cell = Cell.on("decode_step", "cute", "bf16", cpu)
-            row = attempt(cell, small.shape, check_op, small, "bf16", given, {}, launcher, cpu)
+            row = attempt(cell, small.shape, check_op, small, "bf16", given, dict, launcher, cpu)
             assert row.status == "error" and "L == 12 does not hold" in row.detail
 
 
@@ -183,5 +186,59 @@ def test_an_exact_output_does_not_hide_the_error_of_another(cpu: CpuExecutor) ->
         for name, (_, rounded) in expected.items():  # the caches are exact
             buffers[name].copy_from(rounded)
 
-    verdict, _ = check_op(case, "f32", inputs, expected, launch, cpu)  # type: ignore[arg-type]
+    verdict, _ = check_op(case, "f32", inputs, lambda: expected, launch, cpu)  # type: ignore[arg-type]
     assert 0 < verdict.error < verdict.bound
+
+
+def test_what_was_computed_ahead_is_not_computed_again(cpu: CpuExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, made = OpRows(CASE, ("f32",)), list[int]()
+    monkeypatch.setattr(run, "make_inputs", lambda *given: made.append(given[2]) or make_inputs(*given))
+    rows.ahead(3)
+    for seed in (3, 3, 4):
+        list(rows(JobContext(bundle(entry("any")), cpu, ["py"], seed, nullcontext())))
+    assert made == [3, 3, 4], "it is kept for one call"
+
+
+class GPU(CpuExecutor):
+    """One whose work is the processor's. `held`: whether the gate is."""
+
+    kind = "cuda"
+    held = False
+
+    def __enter__(self) -> GPU:
+        self.held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.held = False
+
+    def read(self, source: DeviceBuffer) -> Any:
+        assert not self.held
+        return super().read(source)
+
+
+class Once:
+    """Is right in its first launch alone."""
+
+    def __init__(self, gpu: GPU, right: np.ndarray[Any, Any]) -> None:
+        self.gpu, self.right, self.told = gpu, right, list[str]()
+
+    def prepare(self, _op: str, _dtype: str, **_: object) -> None:
+        assert not self.gpu.held
+        self.told.append("prepare")
+
+    def __call__(self, _op: str, _dtype: str, *, out: DeviceBuffer, **_: object) -> None:
+        assert self.gpu.held
+        self.told.append("launch")
+        out.copy_from(self.right if len(self.told) == 2 else 0 * self.right)
+
+
+@pytest.mark.parametrize("more", [{}, {"in_place": "residual"}, {"misaligned": True}])
+def test_a_gpus_first_launch_is_compared_and_its_gate_held_for_launches_alone(more: dict[str, Any]) -> None:
+    case, gpu = Case(CASE.op, CASE.dims, "", **more), GPU()
+    given = make_inputs(case, "f32", seed=1)
+    expected = references(case, "f32", given)
+    launch = Once(gpu, expected["out"][1])
+    verdict, times = check_op(case, "f32", given, lambda: expected, launch, gpu, gate=gpu)  # type: ignore[arg-type]
+    assert verdict.error <= verdict.bound
+    assert launch.told == ["prepare", *["launch"] * 22] and len(times) == 20
