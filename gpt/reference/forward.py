@@ -21,6 +21,7 @@ from . import llama as reference_llama
 
 Array = NDArray[Any]
 ROWS = 256  # of a product that has a thread of its own: a long pass is the longest job of the matrix
+HEADS = 3  # of attention, as ROWS
 LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
 
 
@@ -57,13 +58,20 @@ def forward(ops: Any, config: GPTConfig, weights: Mapping[str, Any], tokens: Arr
         w = {name: (weights[f"h.{layer}.{name}.weight"], weights[f"h.{layer}.{name}.bias"]) for name in LAYERS}
         normed = op("layernorm")(x, *w["ln_1"], config.eps)
         qkv = by_rows(op("linear"), normed, *w["attn.c_attn"]).reshape(batch, length, 3, h, d)
-        y = op("attention")(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], d**-0.5).reshape(batch, length, c)
+        y = by_heads(op("attention"), *(qkv[:, :, i] for i in range(3)), scale=d**-0.5).reshape(batch, length, c)
         x = by_rows(op("linear_residual"), y, *w["attn.c_proj"], residual=x)
         normed = op("layernorm")(x, *w["ln_2"], config.eps)
         hidden = by_rows(op("linear_gelu"), normed, *w["mlp.c_fc"])  # (B, T, 4C)
         x = by_rows(op("linear_residual"), hidden, *w["mlp.c_proj"], residual=x)
     x = op("layernorm")(x, weights["ln_f.weight"], weights["ln_f.bias"], config.eps)
     return by_rows(op("logits"), x, weights.get(HEAD, weights["wte.weight"]))
+
+
+def by_heads(attention: Callable[..., Array], *heads: Array, scale: float) -> Array:
+    """Attention (B, T, H, D) of queries, keys and values, for some heads beside others."""
+    parts = range(0, heads[0].shape[2], HEADS)
+    made = in_threads(lambda h: attention(*(each[:, :, h : h + HEADS] for each in heads), scale), parts)
+    return np.concatenate(made, axis=2)
 
 
 def by_rows(product: Callable[..., Array], x: Array, *weights: Any, **rows: Array) -> Array:

@@ -24,7 +24,7 @@ def test_eager_is_as_far_off_as_its_dtype(dtype: str, low: float, high: float) -
     assert low < error < high
 
 
-def test_products_in_parts_of_their_rows_give_the_whole_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_rows_and_heads_give_the_whole_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     config = PRESETS["nano"]
     weights = random_weights(config, 1)
     tokens = np.random.default_rng(2).integers(0, config.vocab_size, (2, 33))
@@ -32,9 +32,10 @@ def test_products_in_parts_of_their_rows_give_the_whole_pass(monkeypatch: pytest
     parts: list[int] = []
     in_threads = reference.in_threads
     monkeypatch.setattr(reference, "ROWS", 16)
+    monkeypatch.setattr(reference, "HEADS", 1)
     monkeypatch.setattr(reference, "in_threads", lambda *of: parts.append(len(of[1])) or in_threads(*of))
     assert np.abs(reference.float64(config, weights, tokens) - whole).max() < 1e-12
-    assert parts == [5] * (4 * config.n_layer + 1)
+    assert parts == [*[5, config.n_head, 5, 5, 5] * config.n_layer, 5]
 
 
 def test_a_later_token_does_not_change_earlier_logits() -> None:
