@@ -37,8 +37,8 @@ def test_compile_to_bytecode(run: Run, tmp_path: Path) -> None:
 
 
 def test_compile_chooses_entries_by_name(run: Run, tmp_path: Path) -> None:
-    words = ["compile", "--entries", "^mlir/(gelu|softmax).*f32$", "--no-targets", "--jobs", "1"]
-    assert run(*words, "--output", tmp_path / "b").code == 0
+    words = ["compile", "--entries", "^mlir/(gelu|softmax).*f32$", "--no-targets", "--output", tmp_path / "b"]
+    assert run(*words).code == 0
     names = [(e.spec.source, e.spec.op, e.spec.dtype) for e in Bundle.load(tmp_path / "b").entries]
     assert set(names) == {("mlir", "gelu", "f32"), ("mlir", "softmax", "f32")}
 
@@ -122,7 +122,7 @@ def test_a_cell_that_fails_is_shown_and_no_bundle_written(
 
 
 def test_a_part_does_not_replace_a_bundle_of_more(run: Run, tmp_path: Path) -> None:
-    words = ["compile", "--source", "mlir", "--dtype", "f32", "--no-targets", "--jobs", "1", "--output", tmp_path / "b"]
+    words = ["compile", "--source", "mlir", "--dtype", "f32", "--no-targets", "--output", tmp_path / "b"]
     assert run(*words, "--op", "gelu", "--op", "softmax").code == 0
     ran = run(*words, "--op", "gelu")
     assert ran.code == 2 and ran.out == "" and "(mlir/softmax): they would be lost\n  next: write to another" in ran.err
