@@ -102,7 +102,12 @@ def may_spread(launcher: Launcher, config: GPTConfig, dtype: str) -> bool:
     is folded. A bundle that was made for one pass has no other number."""
     if config.family != "gpt2" or not launcher.executor.runs_ptx:
         return False
-    return all(launcher.has_some(op, dtype) for op in OPS)
+    return all(launcher.has_some(op, dtype) for op in launched(config))
+
+
+def launched(config: GPTConfig) -> tuple[str, ...]:
+    """The ops of all layers: behind the last one the ranks' sums are added up by another."""
+    return OPS if config.n_layer > 1 else OPS[: OPS.index(TO)]
 
 
 def can_spread(
@@ -124,4 +129,5 @@ def can_spread(
             (OF, width, 3 * part.n_head * part.head_size, behind_mlp), (OWN, attended, width, behind_attention),
             (OF_GELU, width, part.ffn, behind_attention), (TO, part.ffn, width, behind_mlp),
         }  # fmt: skip
-    return all(launcher.has(op, dtype, {**sizes, "K": k, "N": n, "Z": z}) for op, k, n, z in wanted)
+    needed = launched(config)
+    return all(launcher.has(op, dtype, {**sizes, "K": k, "N": n, "Z": z}) for op, k, n, z in wanted if op in needed)
