@@ -76,13 +76,21 @@ def test_what_is_wrong_is_not_timed(wrong: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "names"), [("gpt2", ["clusters_12", "clusters_12"]), ("xl", ["xl_12", "xl_13"]), ("medium", ["", ""])]
+    ("model", "names"),
+    [
+        ("gpt2", ["clusters_12", "clusters_12"]),
+        ("xl", ["xl_12", "xl_13"]),
+        ("medium", ["medium"]),
+        ("large", ["large"]),
+    ],
 )
 def test_an_entry_is_for_the_part_of_a_models_rank(model: str, names: Sequence[str]) -> None:
     """On a GPU of 132 multiprocessors, where a model's arrays have so many blocks."""
     config = preset(model)
     for rank, name in enumerate(names):
         sizes = dims(OP, 1, config.part(rank, 2), vocabulary_part(config.vocab_size, 2), 100, 132, ranks=2)
-        fit = {spec.symbol.removeprefix(f"{OP}_").removesuffix("_bf16") for spec in SPECS if spec.unmet(sizes) is None}
-        assert name in fit if name else not fit
+        fitting = [spec for spec in SPECS if spec.unmet(sizes) is None]
+        assert {spec.constants["C"] for spec in fitting} == {config.n_embd}
+        fit = {spec.symbol.removeprefix(f"{OP}_").removesuffix("_bf16") for spec in fitting}
+        assert name in fit
         assert not fit & {"clusters_6", "xl_13_even"}

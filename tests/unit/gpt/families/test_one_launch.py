@@ -196,7 +196,8 @@ def test_a_size_of_gpt2_has_one_entry(op: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks", "wanted"), [("gpt2", 2, [1, 1]), ("xl", 2, [1, 1]), ("gpt2", 3, [0, 0, 0]), ("medium", 2, [0, 0])]
+    ("name", "ranks", "wanted"),
+    [("gpt2", 2, [1, 1]), ("xl", 2, [1, 1]), ("gpt2", 3, [0, 0, 0]), ("medium", 2, [1, 1]), ("large", 2, [1, 1])],
 )
 def test_each_of_two_ranks_has_an_entry_for_its_part(name: str, ranks: int, wanted: list[int]) -> None:
     config = PRESETS[name]
