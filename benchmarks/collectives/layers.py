@@ -60,6 +60,8 @@ class Layers:
         with model.spreading(on=True):
             for rank, launcher in zip(model.ranks, listed, strict=True):
                 work, out = rank.new_workspace(rows // length, length), rank.new_logits(rows)
+                first = np.zeros((rows // length, length), np.int32)
+                rank.place(work, first, first[:, 0])  # the embedding reads the rows that tokens name
                 rank.launched_by(launcher).passes.forward(work, rows // length, length, out)
                 self._kept.append((work, out))
         count, every = len(OPS), [list(calls) for calls in zip(*(each.calls for each in listed), strict=True)]
