@@ -123,7 +123,7 @@ def bound_for(
 
 
 def has_markers(op: str, result: Array, reference: Array) -> bool:
-    """Whether the reference holds a marker somewhere instead of a number: NaN (a place of a cache that the op must
+    """Whether the reference has markers, which are no numbers to compare: NaN (a place of a cache that the op must
     leave alone) or LEAST (the largest score of an empty span). Raises ConformanceError if the result has anything else
     than the marker there."""
     if result.shape != reference.shape or not np.issubdtype(reference.dtype, np.floating):

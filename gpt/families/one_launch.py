@@ -40,7 +40,7 @@ OF_RANK = 8  # more for each rank, and once more, where a rank's sums are waited
 def has_step_of_ranks(
     launcher: Launcher, config: GPTConfig, ranks: int, dtype: str, positions: int
 ) -> bool:  # fmt: skip
-    """Whether a decoding step can be one launch on each rank: the launcher has an entry for the part of every rank.
+    """Whether a decoding step can be one launch on each rank, because the launcher has an entry for each rank's part.
     `config`: of the whole model. `positions`: of the cache."""
     if config.family != "gpt2" or not launcher.target:
         return False
@@ -124,8 +124,8 @@ class OneLaunch:
 
 
 def waited_for(errors: NDArray[np.int32]) -> tuple[str, int | None]:
-    """Of a launch's `errors` the wait, one of WAITS, that ran out in some block, and the rank it was for, None for the
-    own one alone; ("", None) if none did."""
+    """A wait that ran out, one of WAITS, and the rank that it was for; ("", None) if none did. The rank is None where a
+    block waited for others of its own rank. `errors`: what the blocks of a launch wrote."""
     if not errors.any():
         return "", None
     rank, wait = divmod(int(errors[errors > 0].min()), OF_RANK)

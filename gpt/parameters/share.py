@@ -70,7 +70,8 @@ class Share:
         return _Part(self, config, weights, dtype, folded=folded, whole=whole)
 
     def own_rows(self, config: GPTConfig, weights: Mapping[str, DeviceBuffer]) -> dict[str, DeviceBuffer]:
-        """Of the projections that are whole the rank's rows, by the names that they have else. `config`: the rank's."""
+        """The rank's rows of each projection that it has as a whole, as views, by the projection's own name. `config`:
+        the rank's."""
         made: dict[str, DeviceBuffer] = {}
         for name in weights:
             if name.endswith(WHOLE):

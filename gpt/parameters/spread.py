@@ -56,7 +56,7 @@ class Spread:
         return {"x": self.stream, "squares": squares, "sends": int(not self.copies), **waits}
 
     def first(self, rows: int, parts: tuple[int, int]) -> Spread:
-        """That of a pass of no more rows, with so many parts of the squares."""
+        """The same memory for a pass of fewer rows. `parts`: of the squares, as `parts` below says."""
         piece = rows // self.stream.shape[0]
 
         def of(count: int) -> DeviceBuffer:
@@ -92,7 +92,7 @@ class Spread:
 
 
 def parts(config: GPTConfig, rows: int) -> tuple[int, int]:
-    """Of the squares of a row, behind attention and behind the MLP, in a pass of so many rows."""
+    """How many parts the sum of squares of a row has behind attention, and behind the MLP, in a pass of `rows`."""
     attention, mlp = next(columns for least, columns in reversed(PARTS.items()) if rows >= least)
     return cdiv(config.n_embd, attention), cdiv(config.n_embd, mlp)
 
